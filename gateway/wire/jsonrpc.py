@@ -1,0 +1,131 @@
+"""JSON-RPC 2.0 envelopes and their bytes.
+
+Rule: what goes in comes out with the same meaning. orjson does nearly all of it; the standard library takes over
+where orjson refuses or would round (integers beyond 64 bits, lone surrogates).
+"""
+
+import json
+import re
+from typing import Any, Final, TypeAlias, TypeGuard
+
+import orjson
+
+Json: TypeAlias = Any
+"""Any JSON value, decoded. The one place where `Any` is meant."""
+
+JsonObject: TypeAlias = dict[str, Any]
+RequestId: TypeAlias = str | int
+
+MAX_ID_BYTES: Final = 256
+_INT64 = range(-(2**63), 2**63)
+_BOM = b"\xef\xbb\xbf"
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+
+
+def is_request_id(value: Json) -> TypeGuard[RequestId]:
+    """Whether a decoded value may be a request id: a string of at most 256 bytes, or an int64 (no float, no bool)."""
+    if isinstance(value, str):
+        return len(value) <= MAX_ID_BYTES and len(value.encode("utf-8", "surrogatepass")) <= MAX_ID_BYTES
+    return type(value) is int and value in _INT64
+
+
+def decode(raw: bytes) -> Json:
+    """Decode JSON text in UTF-8, with or without a byte order mark.
+
+    Raises:
+        ValueError: the bytes are not JSON, or nest too deeply to be read.
+    """
+    raw = raw.removeprefix(_BOM)
+    if _LONG_NUMBER.search(raw) is None:
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            pass
+    return _decode_slowly(raw)
+
+
+def decode_strict(raw: bytes) -> Json:
+    """Decode like `decode`, but refuse an object that has a member twice.
+
+    Two parsers that pick different duplicates would see different requests; so nobody gets to see one.
+
+    Raises:
+        ValueError: the bytes are not JSON, or an object repeats a member name.
+    """
+    value = decode(raw)
+    # Every member costs one colon. A colon inside a string is written as itself or as \u003a; without the latter,
+    # equal counts before and after prove that no member was dropped.
+    if b"\\u003" in raw or raw.count(b":") != encode(value).count(b":"):
+        return _decode_slowly(raw.removeprefix(_BOM), refuse_duplicates=True)
+    return value
+
+
+def encode(value: Json) -> bytes:
+    """Encode as compact JSON in UTF-8; integers of any size and lone surrogates survive.
+
+    Raises:
+        ValueError: the value cannot be written as JSON.
+    """
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        try:
+            return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+
+
+def _decode_slowly(raw: bytes, *, refuse_duplicates: bool = False) -> Json:
+    try:
+        return json.loads(
+            raw.decode("utf-8"),
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_unique_members if refuse_duplicates else None,
+        )
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _refuse_constant(name: str) -> Json:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _unique_members(pairs: list[tuple[str, Json]]) -> JsonObject:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("an object repeats a member name")
+    return members
+
+
+def request(request_id: RequestId, method: str, params: JsonObject | None = None) -> JsonObject:
+    """A request; `params` is left out when None."""
+    message: JsonObject = {"jsonrpc": "2.0", "id": request_id, "method": method}
+    if params is not None:
+        message["params"] = params
+    return message
+
+
+def notification(method: str, params: JsonObject | None = None) -> JsonObject:
+    """A notification; `params` is left out when None."""
+    message: JsonObject = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return message
+
+
+def response(request_id: RequestId, result: JsonObject) -> JsonObject:
+    """A successful response."""
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def error_object(code: int, message: str, data: Json = None) -> JsonObject:
+    """An error object; `data` is left out when None."""
+    error: JsonObject = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return error
+
+
+def error_response(request_id: RequestId | None, error: JsonObject) -> JsonObject:
+    """An error response; an unreadable id is null."""
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
