@@ -1,0 +1,1 @@
+"""What the tests share: scripted servers, clients and builders of messages."""
