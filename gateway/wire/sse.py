@@ -1,0 +1,200 @@
+"""Server-Sent Events: bytes in, events out; and events to bytes.
+
+Rule: the framing of a peer never shows in its events, and any split of the bytes into chunks gives the same events.
+Strategy: turn every line end into LF as the chunks arrive, collect whole lines, and run the algorithm of the HTML
+Standard ("9.2.6 Interpreting an event stream") on them, with two differences: an event without data is never an
+event, and a last event that lacks its blank line counts if its data is a whole JSON object.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.wire.jsonrpc import decode
+
+COMMENT: Final = b": keep-alive\n\n"
+"""Keeps proxies from cutting a quiet stream; no event for the reader."""
+
+_BOM = b"\xef\xbb\xbf"
+_MAX_RETRY_DIGITS = 9
+
+
+class SseOverflow(ValueError):
+    """An event is larger than the reader allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SseEvent:
+    """One event.
+
+    Attributes:
+        event: its type, "message" unless the stream named one.
+        data: the data lines, joined with LF; never blank.
+        id: the last event id as of this event, None if there is none (an empty `id:` takes it back).
+        retry_ms: the reconnection time as of this event, None until the stream gives one.
+    """
+
+    event: str
+    data: bytes
+    id: str | None
+    retry_ms: int | None
+
+
+class SseParser:
+    """An incremental reader of one event stream; time linear in the bytes, whatever the chunks.
+
+    Args:
+        max_event_bytes: what the data of one event and the line being read may have together.
+
+    Attributes:
+        last_event_id: the id to resume after: that of the last event ended by its blank line, with or without data.
+        retry_ms: the reconnection time that the stream asked for.
+    """
+
+    def __init__(self, max_event_bytes: int) -> None:
+        self.last_event_id: str | None = None
+        self.retry_ms: int | None = None
+        self._max = max_event_bytes
+        self._head: bytes | None = b""  # the first bytes, while they may still be a byte order mark
+        self._after_cr = False
+        self._line = bytearray()  # the line being read, without its end
+        self._data: list[bytes] = []
+        self._data_bytes = 0
+        self._event = ""
+        self._id: str | None = None
+        self._is_overflowed = False
+
+    def feed(self, chunk: bytes) -> list[SseEvent]:
+        """Take the next bytes and return the events that they complete.
+
+        Raises:
+            SseOverflow: an event is over the limit. Events completed before it are returned first, and the next call
+                raises; after that every call does.
+        """
+        if self._is_one_event(chunk):
+            self._head = None
+            self._after_cr = False
+            return [SseEvent("message", chunk[6:-2], self._id, self.retry_ms)]
+        events: list[SseEvent] = []
+        try:
+            self._read(self._with_lf(chunk), events)
+        except SseOverflow:
+            if not events:
+                raise
+        return events
+
+    def close(self) -> list[SseEvent]:
+        """Take the end of the stream; an unterminated event is returned if its data is a whole JSON object.
+
+        Raises:
+            SseOverflow: the event after those returned last was over the limit.
+        """
+        events: list[SseEvent] = []
+        self._read(self._head or b"", events)
+        self._head = None
+        if self._line.startswith(b"data"):  # any other field may have been cut short
+            self._take(bytes(self._line))
+        self._line.clear()
+        if self._data and _is_json_object(b"\n".join(self._data)):
+            self._dispatch(events)
+        return events
+
+    def _is_one_event(self, chunk: bytes) -> bool:
+        """Whether a chunk is exactly one event of one data line and nothing is left from before: the common case."""
+        return (
+            chunk.startswith(b"data: ")
+            and chunk.find(b"\n") == len(chunk) - 2
+            and chunk.endswith(b"\n\n")
+            and b"\r" not in chunk
+            and not (self._line or self._data or self._event or self._head or self._is_overflowed)
+            and self._id == self.last_event_id
+            and len(chunk) - 2 <= self._max
+            and not chunk[6:7].isspace()
+        )
+
+    def _with_lf(self, chunk: bytes) -> bytes:
+        """Drop a leading byte order mark, and make each of CRLF, CR and LF one LF, across chunks."""
+        if self._head is not None:
+            chunk = self._head + chunk
+            if len(chunk) < len(_BOM) and _BOM.startswith(chunk):
+                self._head = chunk
+                return b""
+            self._head = None
+            chunk = chunk.removeprefix(_BOM)
+        if not chunk:
+            return chunk
+        if self._after_cr and chunk[0] == 0x0A:
+            chunk = chunk[1:]
+        self._after_cr = False
+        if b"\r" in chunk:
+            self._after_cr = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return chunk
+
+    def _read(self, chunk: bytes, events: list[SseEvent]) -> None:
+        if self._is_overflowed:
+            raise SseOverflow(f"an event is over {self._max} bytes")
+        lines = chunk.split(b"\n")
+        rest = lines.pop()
+        if lines and self._line:
+            lines[0] = bytes(self._line) + lines[0]
+            self._line.clear()
+        for line in lines:
+            self._check_size(len(line))
+            if line:
+                self._take(line)
+            else:
+                self._dispatch(events)
+        self._line += rest
+        self._check_size(len(self._line))
+
+    def _check_size(self, line_bytes: int) -> None:
+        if self._data_bytes + line_bytes > self._max:
+            self._is_overflowed = True
+            self._line.clear()
+            self._data.clear()
+            raise SseOverflow(f"an event is over {self._max} bytes")
+
+    def _take(self, line: bytes) -> None:
+        """Apply one field; comments (an empty field name) and unknown fields are dropped."""
+        if line.startswith(b"data:"):
+            self._add_data(line[6:] if line[5:6] == b" " else line[5:])
+            return
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._add_data(value)
+        elif field == b"id":
+            if b"\0" not in value:
+                self._id = value.decode("utf-8", "replace") or None
+        elif field == b"event":
+            self._event = value.decode("utf-8", "replace")
+        elif field == b"retry" and value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:
+            self.retry_ms = int(value)
+
+    def _add_data(self, value: bytes) -> None:
+        self._data.append(value)
+        self._data_bytes += len(value) + 1
+
+    def _dispatch(self, events: list[SseEvent]) -> None:
+        # The id counts from here on only: an event that was cut off must not be skipped when resuming.
+        self.last_event_id = self._id
+        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+        if data and not data.isspace():
+            events.append(SseEvent(self._event or "message", data, self._id, self.retry_ms))
+        self._data.clear()
+        self._data_bytes = 0
+        self._event = ""
+
+
+def encode_event(data: bytes) -> bytes:
+    """Encode one unnamed event; line breaks in the data become several data lines."""
+    if b"\n" in data or b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\ndata: ")
+    return b"data: %b\n\n" % data
+
+
+def _is_json_object(data: bytes) -> bool:
+    try:
+        return isinstance(decode(data), dict)
+    except ValueError:
+        return False
