@@ -1,9 +1,9 @@
 """Server-Sent Events: bytes in, events out; and events to bytes.
 
-Rule: a peer's framing never shows in its events, and any split of the bytes into chunks gives the same events.
+Rule: a peer's framing never shows in its events, and any split of the bytes into chunks gives equal events.
 Strategy: make every line end LF as the chunks arrive, collect whole lines, and run the algorithm of the HTML
-Standard ("Interpreting an event stream") on them, with two differences: an event with blank data is no event, and
-a last event that lacks its blank line counts if its data is a whole JSON object.
+Standard ("Interpreting an event stream") on them, with two differences: an event with blank data is no event,
+and a last event that lacks its blank line counts if its data is a whole JSON object.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class SseParser:
         max_event_bytes: what the data of one event and the line being read may have together.
 
     Attributes:
-        last_event_id: the id to resume after: as of the last event that its blank line ended, with or without data.
+        last_event_id: the id to resume after: as of the last event ended by its blank line, data or not.
         retry_ms: the reconnection time that the stream asked for.
     """
 
@@ -67,8 +67,8 @@ class SseParser:
         """Take the next bytes and return the events that they complete.
 
         Raises:
-            SseOverflow: an event is over the limit. Events completed before it are returned first, and the next
-                call raises; after that every call does.
+            SseOverflow: an event is over the limit. Events completed before it are returned first, and the
+                next call raises, as does every one after it.
         """
         if self._is_one_event(chunk):
             self._head = None
@@ -99,7 +99,7 @@ class SseParser:
         return events
 
     def _is_one_event(self, chunk: bytes) -> bool:
-        """Whether a chunk is exactly one event of one data line, with nothing left from before: the common case."""
+        """Whether a chunk is just one event of one data line, with nothing left from before: the usual case."""
         return (
             chunk.startswith(b"data: ")
             and chunk.find(b"\n") == len(chunk) - 2
