@@ -1,0 +1,324 @@
+"""The life of one call on a legacy server, from the first request to the last answer.
+
+Rule: a call is sent to the server once. Whatever happens then is an event, and the exchange says what to do about it.
+Strategy: one table (`TRANSITIONS`) names, for every state and every event, the one method that handles it; a cell that
+says `impossible` is a promise of the shell that drives the exchange, and is asserted. No clock, no I/O.
+
+The states, in the order in which a conversation meets them:
+
+    WAITING    the server works on the call; the client's request is open
+    GATHERING  the server has asked; more questions may follow within the quiet time
+    SUSPENDED  the client has been given the questions; its request has ended, the server's stream is open
+    SETTLED    the server finished, or was lost, while the client was away; the outcome waits for the retry
+    CLOSED     the client has its outcome, or will never come back for it
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final, TypeAlias
+
+from gateway.core.exchange_events import (
+    Answered,
+    Asked,
+    Broke,
+    ClientLeft,
+    Command,
+    Complete,
+    Event,
+    Expired,
+    Fail,
+    Gather,
+    Leg,
+    Notified,
+    Post,
+    Quieted,
+    Relay,
+    RequireInput,
+    Responded,
+    Resume,
+    TimedOut,
+    Withdrew,
+)
+from gateway.core.questions import Questions
+from gateway.errors import GatewayError, ProtocolError
+from gateway.translate import notifications
+from gateway.translate.capabilities import merge, missing_for
+from gateway.wire import codes, methods
+from gateway.wire.jsonrpc import Json, JsonObject, error_object, error_response, notification
+
+
+class State(Enum):
+    """Where an exchange stands."""
+
+    WAITING = "waiting"
+    GATHERING = "gathering"
+    SUSPENDED = "suspended"
+    SETTLED = "settled"
+    CLOSED = "closed"
+
+
+class Exchange:
+    """One call on a legacy server.
+
+    Args:
+        method: the call's method; only `methods.ASKING` may ask the client anything.
+        request_id: the id of the call towards the server; also its progress token there.
+        leg: the client's request.
+        names: the operator's names for the questions of this tool, in the order of asking.
+        unanswerable: what to fail with if the server asks although no answer can reach it (it keeps no session).
+    """
+
+    def __init__(
+        self,
+        method: str,
+        request_id: str,
+        leg: Leg,
+        *,
+        names: Sequence[str] = (),
+        unanswerable: GatewayError | None = None,
+    ) -> None:
+        self.state = State.WAITING
+        self.method = method
+        self.request_id = request_id
+        self.rounds = 0
+        self._leg = leg
+        self._unanswerable = unanswerable
+        self._questions = Questions(names)
+        self._missing: JsonObject = {}
+        self._progress: float | None = None
+        self._detached = False
+        self._settlement: Complete | Fail | None = None
+
+    def receive(self, event: Event) -> list[Command]:
+        """Take in what happened; say what to do.
+
+        Raises:
+            AssertionError: the event cannot happen in this state; the message names both.
+        """
+        return TRANSITIONS[self.state, type(event)](self, event)
+
+    def check(self, answers: Mapping[str, Json]) -> None:
+        """Check a retry's answers against the open questions, before anything is consumed.
+
+        Raises:
+            ProtocolError: `-32602`, naming the question and the field, never a value.
+        """
+        self._questions.check(answers)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more will be said to the client."""
+        return self.state is State.CLOSED
+
+    @property
+    def awaits_client(self) -> bool:
+        """Whether the client is away: with the questions, or with an outcome still to fetch."""
+        return self.state in (State.SUSPENDED, State.SETTLED)
+
+    # --- the server speaks ---
+
+    def _finish(self, event: Responded) -> list[Command]:
+        if self._missing:
+            return [self._undeclared()]
+        self.state = State.CLOSED
+        return [Complete(event.message)]
+
+    def _settle(self, event: Responded) -> list[Command]:
+        self.state = State.SETTLED
+        self._settlement = Complete(event.message)
+        return []
+
+    def _consider(self, event: Asked) -> list[Command]:
+        """A question while the client is there: refuse it, answer it from what was sent ahead, or gather it."""
+        message = event.message
+        if missing := self._missing_for(message):
+            self._missing = merge(self._missing, missing)
+            self.state = State.GATHERING
+            return [_refusal(message, "The client does not support this"), Gather()]
+        if refusal := self._refusal(message):
+            return refusal
+        question = self._questions.add(message)
+        if question is None:
+            return []
+        answer = self._leg.answers.get(question.name)
+        if answer is not None and question.accepts(answer):
+            self._questions.close(question)
+            return [question.answered(answer)]
+        self.state = State.GATHERING
+        return [Gather()]
+
+    def _keep(self, event: Asked) -> list[Command]:
+        """A question while the client is away: it becomes part of the next round."""
+        message = event.message
+        if self._missing_for(message):
+            return [_refusal(message, "The client does not support this")]
+        if refusal := self._refusal(message):
+            return refusal
+        self._questions.add(message)
+        return []
+
+    def _turn_down(self, event: Asked) -> list[Command]:
+        """A question when nobody will answer any more: say so, lest the server waits for ever."""
+        return [_refusal(event.message, "The client is gone")]
+
+    def _relay(self, event: Notified) -> list[Command]:
+        message = event.message
+        params = message.get("params")
+        if not isinstance(params, dict):
+            return []
+        if message["method"] == methods.PROGRESS:
+            return self._relay_progress(params)
+        if message["method"] == methods.MESSAGE and notifications.passes(self._leg.log_level, params):
+            return [Relay(notification(methods.MESSAGE, notifications.to_modern_message(params)))]
+        return []
+
+    def _relay_progress(self, params: JsonObject) -> list[Command]:
+        """Only this call's token, and only values that grow (2026-07-28, basic/utilities/progress)."""
+        token, value = self._leg.progress_token, params.get("progress")
+        if token is None or params.get("progressToken") != self.request_id:
+            return []
+        if not notifications.is_number(value) or (self._progress is not None and value <= self._progress):
+            return []
+        self._progress = value
+        return [Relay(notification(methods.PROGRESS, notifications.to_modern_progress(params, token)))]
+
+    def _drop_question(self, event: Withdrew) -> list[Command]:
+        self._questions.withdraw(event.request_id)
+        if self.state is State.GATHERING and not self._questions and not self._missing:
+            self.state = State.WAITING
+        return []
+
+    def _interrupt(self, event: Broke) -> list[Command]:
+        if event.resumable:
+            return [Resume()]
+        self.state = State.CLOSED
+        return [self._cancel("the stream broke"), Fail(event.error)]
+
+    def _detach(self, event: Broke) -> list[Command]:
+        """The stream ended while the client is away: it is picked up when the client comes back, if it can be."""
+        if event.resumable:
+            self._detached = True
+            return []
+        self.state = State.SETTLED
+        self._settlement = Fail(lost())
+        return [self._cancel("the stream broke")]
+
+    # --- the client speaks, or stays silent ---
+
+    def _require_input(self, _event: Quieted) -> list[Command]:
+        if self._missing:
+            return self._refuse_undeclared()
+        return self._ask()
+
+    def _take_answers(self, event: Answered) -> list[Command]:
+        self._leg, self._progress = event.leg, None
+        commands: list[Command] = [*self._questions.answer(event.leg.answers)]
+        if self._questions:
+            self._missing = self._questions.missing_for(event.leg.capabilities)
+            return [*commands, *(self._refuse_undeclared() if self._missing else self._ask())]
+        self.state = State.WAITING
+        if self._detached:
+            self._detached = False
+            commands.append(Resume())
+        return commands
+
+    def _hand_over(self, _event: Answered) -> list[Command]:
+        self.state = State.CLOSED
+        return [self._settlement] if self._settlement is not None else []
+
+    def _cancel_call(self, _event: ClientLeft) -> list[Command]:
+        return self._abandon("the client closed the request")
+
+    def _time_out(self, event: TimedOut) -> list[Command]:
+        return [*self._abandon("timed out"), Fail(event.error)]
+
+    def _expire(self, _event: Expired) -> list[Command]:
+        return self._abandon("nobody answered in time")
+
+    def _forget_outcome(self, _event: Expired) -> list[Command]:
+        self.state = State.CLOSED
+        return []
+
+    # --- cells of the table that do nothing, or must not be reached ---
+
+    def _ignore(self, _event: Event) -> list[Command]:
+        return []
+
+    def _impossible(self, event: Event) -> list[Command]:
+        raise AssertionError(f"{type(event).__name__} cannot happen to an exchange that is {self.state.name}")
+
+    # --- what the transitions share ---
+
+    def _missing_for(self, message: JsonObject) -> JsonObject | None:
+        if self.method not in methods.ASKING or message["method"] not in methods.QUESTIONS:
+            return None
+        return missing_for(message["method"], message.get("params") or {}, self._leg.capabilities)
+
+    def _refusal(self, message: JsonObject) -> list[Command] | None:
+        """What to do about a request of the server that can never be put to the client; None if it can."""
+        if message["method"] not in methods.QUESTIONS:
+            return [_refusal(message, "Method not found:", codes.METHOD_NOT_FOUND)]
+        if self._unanswerable is not None:
+            return [*self._abandon("no session"), Fail(self._unanswerable)]
+        if self.method not in methods.ASKING:
+            return [_refusal(message, f"During {self.method} the client cannot be asked")]
+        return None
+
+    def _ask(self) -> list[Command]:
+        self.state = State.SUSPENDED
+        self.rounds += 1
+        return [RequireInput(self._questions.to_input_requests())]
+
+    def _refuse_undeclared(self) -> list[Command]:
+        return [*self._abandon("the client lacks a capability"), self._undeclared()]
+
+    def _undeclared(self) -> Fail:
+        """2026-07-28, basic/patterns/mrtr: `-32021` names exactly what was not declared."""
+        self.state = State.CLOSED
+        data = {"requiredCapabilities": self._missing}
+        return Fail(ProtocolError(codes.MISSING_CAPABILITY, "Missing required client capability", data))
+
+    def _abandon(self, reason: str) -> list[Command]:
+        """Leave nothing open at the server: neither a question nor the call."""
+        self.state = State.CLOSED
+        return [*self._questions.cancel_all(), self._cancel(reason)]
+
+    def _cancel(self, reason: str) -> Post:
+        return Post(notification(methods.CANCELLED, {"requestId": self.request_id, "reason": reason}))
+
+
+def lost() -> ProtocolError:
+    """The one error that says: the suspended call is gone, and it may have had effects."""
+    return ProtocolError(
+        codes.INVALID_PARAMS,
+        "The call behind this request state is lost; it must be made anew, and may already have had effects",
+        {"reason": "lost"},
+    )
+
+
+def _refusal(message: JsonObject, text: str, code: int = codes.INTERNAL_ERROR) -> Post:
+    return Post(error_response(message["id"], error_object(code, f"{text} {message['method']}")))
+
+
+Handler: TypeAlias = Callable[[Exchange, Any], list[Command]]
+
+_ROWS: Final[dict[type, tuple[str, str, str, str, str]]] = {
+    #            WAITING           GATHERING         SUSPENDED        SETTLED            CLOSED
+    Responded: ("_finish", "_finish", "_settle", "_ignore", "_ignore"),
+    Asked: ("_consider", "_consider", "_keep", "_turn_down", "_turn_down"),
+    Notified: ("_relay", "_relay", "_ignore", "_ignore", "_ignore"),
+    Withdrew: ("_ignore", "_drop_question", "_drop_question", "_ignore", "_ignore"),
+    Quieted: ("_ignore", "_require_input", "_ignore", "_ignore", "_ignore"),
+    Answered: ("_impossible", "_impossible", "_take_answers", "_hand_over", "_impossible"),
+    Broke: ("_interrupt", "_interrupt", "_detach", "_ignore", "_ignore"),
+    ClientLeft: ("_cancel_call", "_cancel_call", "_impossible", "_impossible", "_ignore"),
+    TimedOut: ("_time_out", "_time_out", "_impossible", "_impossible", "_ignore"),
+    Expired: ("_impossible", "_impossible", "_expire", "_forget_outcome", "_ignore"),
+}
+
+TRANSITIONS: Final[dict[tuple[State, type], Handler]] = {
+    (state, event): getattr(Exchange, name)
+    for event, row in _ROWS.items()
+    for state, name in zip(State, row, strict=True)
+}
+"""For every state and every event, the method that handles it."""

@@ -1,0 +1,125 @@
+"""What a legacy server has asked during one call, and what became of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gateway.core.exchange_events import Post
+from gateway.errors import ProtocolError
+from gateway.translate import capabilities, input_rounds
+from gateway.wire import codes, methods
+from gateway.wire.jsonrpc import Json, JsonObject, RequestId, error_object, error_response, response
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request of the server that waits for the client's answer, under the name that the client knows it by."""
+
+    name: str
+    request_id: RequestId
+    method: str
+    params: JsonObject
+
+    def check(self, answer: Json) -> None:
+        """Check an answer against this question: its shape, and for a form the requested schema.
+
+        Raises:
+            ProtocolError: `-32602`, naming the question and the field, never a value.
+        """
+        try:
+            input_rounds.check_answer(self.method, self.params, answer)
+        except ValueError as error:
+            raise ProtocolError(codes.INVALID_PARAMS, f"inputResponses.{self.name}: {error}") from error
+
+    def accepts(self, answer: Json) -> bool:
+        """Whether an answer fits this question."""
+        try:
+            self.check(answer)
+        except ProtocolError:
+            return False
+        return True
+
+    def answered(self, answer: JsonObject) -> Post:
+        """The answer on its way to the server."""
+        return Post(response(self.request_id, input_rounds.to_legacy_answer(answer)))
+
+    def cancelled(self) -> Post:
+        """What somebody who walked away says: `cancel`, or an error where the protocol has no such word."""
+        if self.method == methods.ELICIT:
+            return Post(response(self.request_id, {"action": "cancel"}))
+        return Post(error_response(self.request_id, error_object(codes.INTERNAL_ERROR, "The client did not answer")))
+
+
+@dataclass(slots=True)
+class Questions:
+    """The open questions of one call, in the order in which they were asked.
+
+    Args:
+        preferred_names: the operator's names for the questions of this tool.
+    """
+
+    preferred_names: Sequence[str] = ()
+    _open: dict[str, Question] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)
+    _seen: set[tuple[type, RequestId]] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def add(self, message: JsonObject) -> Question | None:
+        """Name and keep a request of the server; None if it was seen before, as on a resumed stream."""
+        request_id, method, params = message["id"], message["method"], message.get("params") or {}
+        if (key := (type(request_id), request_id)) in self._seen:
+            return None
+        self._seen.add(key)
+        name = input_rounds.name_of(
+            method, params, request_id=request_id, preferred=self.preferred_names, taken=self._names
+        )
+        self._names.add(name)
+        question = self._open[name] = Question(name, request_id, method, params)
+        return question
+
+    def close(self, question: Question) -> None:
+        """A question has its answer."""
+        del self._open[question.name]
+
+    def withdraw(self, request_id: RequestId) -> None:
+        """The server no longer wants to know."""
+        for question in list(self._open.values()):
+            if question.request_id == request_id and type(question.request_id) is type(request_id):
+                self.close(question)
+
+    def answer(self, answers: Mapping[str, JsonObject]) -> list[Post]:
+        """Close every question that has an answer; unknown names are ignored (2026-07-28, basic/patterns/mrtr)."""
+        given = [question for name, question in self._open.items() if name in answers]
+        for question in given:
+            self.close(question)
+        return [question.answered(answers[question.name]) for question in given]
+
+    def cancel_all(self) -> list[Post]:
+        """Close every question without an answer."""
+        posts = [question.cancelled() for question in self._open.values()]
+        self._open.clear()
+        return posts
+
+    def check(self, answers: Mapping[str, Json]) -> None:
+        """Check the answers to the open questions.
+
+        Raises:
+            ProtocolError: `-32602`, naming the first question and field that is wrong.
+        """
+        for name, question in self._open.items():
+            if name in answers:
+                question.check(answers[name])
+
+    def missing_for(self, declared: JsonObject) -> JsonObject:
+        """The capabilities that the open questions need and a request did not declare; empty if none."""
+        missing: JsonObject = {}
+        for question in self._open.values():
+            missing = capabilities.merge(
+                missing, capabilities.missing_for(question.method, question.params, declared) or {}
+            )
+        return missing
+
+    def to_input_requests(self) -> JsonObject:
+        """The `inputRequests` of an `input_required` result."""
+        return {q.name: input_rounds.to_input_request(q.method, q.params) for q in self._open.values()}
