@@ -1,0 +1,248 @@
+"""One HTTP answer of an upstream, read under a limit and whatever its media type claims.
+
+Rule: what the body is decides, not what it is called (an event stream may turn out to be one bare JSON message,
+and the other way round). An event stream is known by its media type, for its first byte may take minutes; any
+other answer is judged by the first byte of its body, which follows its head at once.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Final, Literal, Self
+
+import aiohttp
+
+from gateway.errors import UpstreamError
+from gateway.upstream import faults
+from gateway.wire.sse import SseEvent, SseOverflow, SseParser
+
+Kind = Literal["json", "sse", "empty", "other"]
+
+END_GRACE_S: Final = 1.0
+"""How long `finish` lets an answer end by itself, so that its connection can be used again."""
+
+_EVENT_STREAM = "text/event-stream"
+_NEVER_JSON = ("text/html", "application/xhtml+xml")
+_DECODED: Final = frozenset({"", "identity", "gzip", "deflate", "br"})
+_BODILESS = (204, 304)
+_BLANK = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
+_SSE_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+
+class Reply:
+    """An answer whose head has arrived.
+
+    Attributes:
+        status: the HTTP status.
+        headers: the response headers, names in any case.
+        kind: what the body holds. "json": one message, for `read_message_bytes`. "sse": events, for `events`
+            (which reads "json" too, as a single event). "empty": nothing. "other": something that is neither.
+    """
+
+    __slots__ = (
+        "_events",
+        "_first",
+        "_limit",
+        "_parser",
+        "_response",
+        "_upstream",
+        "headers",
+        "kind",
+        "status",
+    )
+
+    def __init__(self, upstream: str, response: aiohttp.ClientResponse, max_message_bytes: int) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        self.kind: Kind = "sse"
+        self._upstream = upstream
+        self._response = response
+        self._limit = max_message_bytes
+        self._parser: SseParser | None = None
+        self._first = b""  # what was read of the body to find out its kind
+        self._events: Events | None = None
+
+    @classmethod
+    async def open(cls, upstream: str, response: aiohttp.ClientResponse, max_message_bytes: int) -> Self:
+        """Take over a response and find out what its body is.
+
+        Raises:
+            UpstreamError: it is encoded in a way that was not asked for, or broke off.
+        """
+        reply = cls(upstream, response, max_message_bytes)
+        try:
+            await reply._find_kind()
+        except BaseException:
+            reply.close()
+            raise
+        return reply
+
+    @property
+    def media_type(self) -> str:
+        """The media type in lower case without parameters, "" if there is none."""
+        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+    @property
+    def last_event_id(self) -> str | None:
+        """The id after which `events` would have to be resumed, None if the stream gave none."""
+        return self._parser.last_event_id if self._parser else None
+
+    @property
+    def retry_ms(self) -> int | None:
+        """The reconnection time that the stream asked for."""
+        return self._parser.retry_ms if self._parser else None
+
+    async def read_message_bytes(self) -> bytes:
+        """Read the whole body, decompressed; `b""` if it is empty.
+
+        Raises:
+            UpstreamError: it is over the limit (`too_large`), or broke off (`outcome_unknown`).
+        """
+        first, self._first = self._first, b""
+        if self._response.content.at_eof():
+            self._check_size(len(first))
+            return first
+        chunks = [first]
+        size = len(first)
+        while chunk := await self._read_chunk():
+            chunks.append(chunk)
+            size += len(chunk)
+            self._check_size(size)
+        return b"".join(chunks)
+
+    def events(self) -> "Events":
+        """Iterate over the events to the end of the body; a body that is one bare JSON message is one event.
+
+        The iterator is the same at every call, so that reading can stop and go on later.
+
+        Raises:
+            UpstreamError: an event is over the limit (`too_large`), or the stream broke off (`outcome_unknown`; it
+                may be resumed after `last_event_id`).
+        """
+        if self._events is None:
+            self._parser = SseParser(self._limit)
+            self._events = Events(self, self._parser)
+        return self._events
+
+    def close(self) -> None:
+        """Give the answer up: a connection whose answer is complete is used again, any other is dropped."""
+        self._response.close()
+
+    def finish(self) -> None:
+        """Be done with an answer of which nothing more is wanted, though its end may still be on the way.
+
+        The connection is used again if the end arrives within `END_GRACE_S`, and dropped otherwise.
+        """
+        if self._response.connection is None:
+            self._response.close()
+            return
+        timer = asyncio.get_running_loop().call_later(END_GRACE_S, self._response.close)
+        self._response.content.on_eof(timer.cancel)
+
+    async def _find_kind(self) -> None:
+        encoding = self.headers.get("Content-Encoding", "").strip().lower()
+        if encoding not in _DECODED:
+            raise faults.nonsense(self._upstream, "answered with a Content-Encoding that was not offered")
+        media_type = self.media_type
+        if media_type == _EVENT_STREAM and self.status not in _BODILESS:
+            return
+        while not self._first.strip(_BLANK):
+            chunk = await self._read_chunk()
+            if not chunk:
+                self.kind = "empty"
+                return
+            self._first += chunk
+            self._check_size(len(self._first))
+        self.kind = _kind_of(self._first, media_type)
+
+    async def _read_chunk(self) -> bytes:
+        """The next bytes of the body, `b""` at its end."""
+        try:
+            return await self._response.content.readany()
+        except faults.FAILURES as error:
+            self.close()
+            raise faults.to_upstream_error(self._upstream, error) from error
+
+    def _check_size(self, size: int) -> None:
+        if size > self._limit:
+            raise self._overflow()
+
+    def _overflow(self) -> UpstreamError:
+        self.close()
+        return faults.too_large(self._upstream, self._limit)
+
+
+class Events:
+    """The events of a `Reply`, in order."""
+
+    __slots__ = ("_failure", "_is_begun", "_is_ended", "_parser", "_ready", "_reply")
+
+    def __init__(self, reply: Reply, parser: SseParser) -> None:
+        self._reply = reply
+        self._parser = parser
+        self._ready: deque[SseEvent] = deque()
+        self._is_begun = False
+        self._is_ended = False
+        self._failure: UpstreamError | None = None
+
+    def __aiter__(self) -> AsyncIterator[SseEvent]:
+        return self
+
+    async def __anext__(self) -> SseEvent:
+        while not self._ready:
+            if self._failure is not None:
+                raise self._failure
+            if self._is_ended:
+                raise StopAsyncIteration
+            await self._read_more()
+        return self._ready.popleft()
+
+    async def _read_more(self) -> None:
+        try:
+            if not self._is_begun:
+                await self._begin()
+            elif chunk := await self._reply._read_chunk():
+                self._ready.extend(self._parser.feed(chunk))
+            else:
+                self._end()
+        except UpstreamError as error:
+            self._end()
+            self._failure = error
+        except SseOverflow:
+            self._is_ended = True
+            self._failure = self._reply._overflow()
+
+    async def _begin(self) -> None:
+        """Take the first bytes, and read on to the end if they show that this is one bare JSON message."""
+        reply = self._reply
+        first = reply._first
+        while not first.strip(_BLANK) and (chunk := await reply._read_chunk()):
+            first += chunk
+        self._is_begun = True
+        reply._first = first
+        if reply.kind == "json" or first.lstrip(_BOM + _BLANK).startswith(b"{"):
+            body = await reply.read_message_bytes()
+            self._ready.append(SseEvent("message", body.strip(_BLANK), None, None))
+            self._is_ended = True
+            return
+        reply._first = b""
+        if first:
+            self._ready.extend(self._parser.feed(first))
+
+    def _end(self) -> None:
+        """Let the parser have the end; what it held back still counts if it is complete, whatever broke."""
+        if not self._is_ended:
+            self._is_ended = True
+            self._ready.extend(self._parser.close())
+
+
+def _kind_of(first: bytes, media_type: str) -> Kind:
+    start = first.lstrip(_BOM + _BLANK)
+    if start.startswith(_SSE_FIELDS):
+        return "sse"
+    if media_type in _NEVER_JSON:
+        return "other"
+    if start.startswith((b"{", b"[")) or media_type == "application/json":
+        return "json"
+    return "other"
