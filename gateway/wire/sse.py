@@ -99,7 +99,7 @@ class SseParser:
         return events
 
     def _is_one_event(self, chunk: bytes) -> bool:
-        """Whether a chunk is just one event of one data line, with nothing left from before: the usual case."""
+        """Whether a chunk is one event of one data line, with nothing left from before: the usual case."""
         return (
             chunk.startswith(b"data: ")
             and chunk.find(b"\n") == len(chunk) - 2
