@@ -1,0 +1,66 @@
+"""What is measured: the cases of a full run and of a quick one, and the floors."""
+
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of the table: how the upstream answers, how much, to how many connections at a time."""
+
+    reply: str
+    size: str
+    connections: int
+    asking: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name for `--only`, such as `json-1k-c32` or `asking-sse-1k-c32`."""
+        return f"{'asking-' if self.asking else ''}{self.reply}-{self.size}-c{self.connections}"
+
+    @property
+    def tool(self) -> str:
+        """The canned upstream's tool for this case."""
+        return f"{self.reply}_{self.size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run: its cases, how often each target gets its turn, and for how long."""
+
+    cases: tuple[Case, ...]
+    rounds: int
+    seconds: float
+    warm_up_s: float
+    cold_starts: int
+
+
+_SIZED: Final = (("1k", (1, 32, 128)), ("64k", (1, 32)), ("1m", (1, 32)))
+
+FULL: Final = Plan(
+    cases=(
+        *(Case(reply, size, n) for size, counts in _SIZED for reply in ("json", "sse") for n in counts),
+        *(Case(reply, "1k", n, asking=True) for reply in ("json", "sse") for n in (1, 32)),
+    ),
+    rounds=7,
+    seconds=1.0,
+    warm_up_s=0.7,
+    cold_starts=5,
+)
+
+QUICK: Final = Plan(
+    cases=(Case("json", "1k", 1), Case("json", "1k", 32), Case("sse", "1k", 32)),
+    rounds=3,
+    seconds=0.5,
+    warm_up_s=0.3,
+    cold_starts=1,
+)
+
+FLOORS: Final = {"json-1k-c32": 0.4}
+"""The least ratio of requests per second, gateway to bare proxy, that `--assert` accepts."""
+
+
+def select(plan: Plan, pattern: str | None) -> tuple[Case, ...]:
+    """The cases whose name matches a shell pattern; all of them without one."""
+    return tuple(case for case in plan.cases if pattern is None or fnmatch(case.name, pattern))

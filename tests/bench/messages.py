@@ -1,0 +1,68 @@
+"""What goes over the wire in the benchmark, prepared before anything is timed."""
+
+from typing import Any, Final
+
+import orjson
+
+MODERN: Final = "2026-07-28"
+LEGACY: Final = "2025-11-25"
+
+SIZES: Final = {"1k": 1024, "64k": 64 * 1024, "1m": 1024 * 1024}
+REPLIES: Final = ("json", "sse")
+"""How the upstream answers a call: one JSON body, or an event stream with one event."""
+
+ASKING: Final[dict[str, Any]] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+"""The capabilities of a client that can be asked: its calls need a session each, at a time."""
+
+_SENTENCE: Final = 'The quick brown fox said "jump", and the lazy dog — as ever — did not.\n'
+
+TOOLS: Final = {f"{reply}_{size}": (reply, SIZES[size]) for reply in REPLIES for size in SIZES}
+"""Every tool of the canned upstream: how it answers, and with about how many bytes."""
+
+
+def tool_list() -> list[dict[str, Any]]:
+    """The tools as `tools/list` gives them: plain schemas, as most servers have them."""
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    return [{"name": name, "description": "Answers at once.", "inputSchema": schema} for name in TOOLS]
+
+
+def result_of(size: int) -> bytes:
+    """A `tools/call` result of about `size` bytes: one text block of prose, escapes and accents included."""
+    text = _SENTENCE * (size // len(_SENTENCE.encode()))
+    return orjson.dumps({"content": [{"type": "text", "text": text}], "isError": False})
+
+
+def modern_call(tool: str, request_id: int, port: int, *, asking: bool) -> bytes:
+    """One complete modern HTTP request that calls a tool (2026-07-28, Streamable HTTP)."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": ASKING if asking else {},
+        "io.modelcontextprotocol/clientInfo": {"name": "era-gateway-bench", "version": "1"},
+    }
+    params = {"name": tool, "arguments": {"text": "hello"}, "_meta": meta}
+    extra = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": tool}
+    return _post(port, extra, _call(request_id, params))
+
+
+def legacy_call(tool: str, request_id: int, port: int) -> bytes:
+    """The same call as a legacy client sends it within a session."""
+    params = {"name": tool, "arguments": {"text": "hello"}}
+    extra = {"MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": "bench-direct"}
+    return _post(port, extra, _call(request_id, params))
+
+
+def _call(request_id: int, params: dict[str, Any]) -> bytes:
+    return orjson.dumps({"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params})
+
+
+def _post(port: int, extra: dict[str, str], body: bytes) -> bytes:
+    headers = {
+        "Host": f"127.0.0.1:{port}",
+        "User-Agent": "era-gateway-bench/1",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        **extra,
+        "Content-Length": str(len(body)),
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return b"POST /mcp HTTP/1.1\r\n" + head.encode() + b"\r\n" + body
