@@ -34,6 +34,7 @@ class Plan:
     seconds: float
     warm_up_s: float
     cold_starts: int
+    suspended: int
 
 
 _SIZED: Final = (("1k", (1, 32, 128)), ("64k", (1, 32)), ("1m", (1, 32)))
@@ -47,6 +48,7 @@ FULL: Final = Plan(
     seconds=1.0,
     warm_up_s=0.7,
     cold_starts=5,
+    suspended=640,
 )
 
 QUICK: Final = Plan(
@@ -55,12 +57,17 @@ QUICK: Final = Plan(
     seconds=0.5,
     warm_up_s=0.3,
     cold_starts=1,
+    suspended=64,
 )
 
 FLOORS: Final = {"json-1k-c32": 0.4}
 """The least ratio of requests per second, gateway to bare proxy, that `--assert` accepts."""
 
 
-def select(plan: Plan, pattern: str | None) -> tuple[Case, ...]:
-    """The cases whose name matches a shell pattern; all of them without one."""
-    return tuple(case for case in plan.cases if pattern is None or fnmatch(case.name, pattern))
+COLD_START: Final = "cold-start"
+ROUNDS: Final = "rounds"
+
+
+def is_chosen(name: str, pattern: str | None) -> bool:
+    """Whether a shell pattern names this measurement; without a pattern all are chosen."""
+    return pattern is None or fnmatch(name, pattern)

@@ -19,11 +19,24 @@ _SENTENCE: Final = 'The quick brown fox said "jump", and the lazy dog — as eve
 TOOLS: Final = {f"{reply}_{size}": (reply, SIZES[size]) for reply in REPLIES for size in SIZES}
 """Every tool of the canned upstream: how it answers, and with about how many bytes."""
 
+ASK: Final = "ask"
+"""The tool that asks its caller for a name, and answers when it has one."""
+
+QUESTION: Final[dict[str, Any]] = {
+    "message": "Who are you?",
+    "requestedSchema": {
+        "type": "object",
+        "title": "UserName",
+        "properties": {"name": {"type": "string"}},
+        "required": ["name"],
+    },
+}
+
 
 def tool_list() -> list[dict[str, Any]]:
     """The tools as `tools/list` gives them: plain schemas, as most servers have them."""
     schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-    return [{"name": name, "description": "Answers at once.", "inputSchema": schema} for name in TOOLS]
+    return [{"name": name, "description": "Canned.", "inputSchema": schema} for name in (*TOOLS, ASK)]
 
 
 def result_of(size: int) -> bytes:
@@ -34,14 +47,22 @@ def result_of(size: int) -> bytes:
 
 def modern_call(tool: str, request_id: int, port: int, *, asking: bool) -> bytes:
     """One complete modern HTTP request that calls a tool (2026-07-28, Streamable HTTP)."""
+    return _post(port, modern_headers(tool), _call(request_id, modern_params(tool, asking=asking)))
+
+
+def modern_headers(tool: str) -> dict[str, str]:
+    """The headers that a modern `tools/call` has beyond any legacy request's."""
+    return {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": tool}
+
+
+def modern_params(tool: str, *, asking: bool) -> dict[str, Any]:
+    """The parameters of a modern `tools/call`, `_meta` included."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientCapabilities": ASKING if asking else {},
         "io.modelcontextprotocol/clientInfo": {"name": "era-gateway-bench", "version": "1"},
     }
-    params = {"name": tool, "arguments": {"text": "hello"}, "_meta": meta}
-    extra = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": tool}
-    return _post(port, extra, _call(request_id, params))
+    return {"name": tool, "arguments": {"text": "hello"}, "_meta": meta}
 
 
 def legacy_call(tool: str, request_id: int, port: int) -> bytes:

@@ -8,6 +8,7 @@ import psutil
 from tests.bench.cases import FLOORS
 from tests.bench.load import Sample
 from tests.bench.measure import ColdStart, Row
+from tests.bench.rounds import Rounds
 
 HEAD = """\
 | case | target | calls/s | p50 ms | p99 ms | CPU s / 1,000 calls | memory MB | calls/s ratio | CPU ratio |
@@ -61,6 +62,15 @@ def cold(start: ColdStart) -> str:
     return (
         f"cold start: ready after {start.ready_s:.2f} s with {start.resident_mb:.0f} MB resident; "
         f"first call (probe and handshake included) {start.first_ms:.1f} ms, second {start.second_ms:.1f} ms"
+    )
+
+
+def rounds(seen: Rounds) -> str:
+    """The line about calls that ask."""
+    return (
+        f"rounds (call, question, answer, result; 32 at a time): {seen.rate:,.0f}/s, p50 {seen.p50_ms:.0f} ms, "
+        f"p99 {seen.p99_ms:.0f} ms, {seen.cpu_s_per_1000:.2f} CPU s per 1,000; "
+        f"{seen.suspended_kb:.0f} kB for each of {seen.suspended} suspended calls"
     )
 
 

@@ -13,12 +13,12 @@ from typing import Any, Final, cast
 import orjson
 import uvloop
 
-from tests.bench.messages import LEGACY, TOOLS, result_of, tool_list
+from tests.bench.messages import ASK, LEGACY, QUESTION, TOOLS, result_of, tool_list
 
 _JSON: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n"
 _SSE: Final = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
-    b"Transfer-Encoding: chunked\r\n\r\n%x\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
 )
 _ACCEPTED: Final = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 _DELETED: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -45,13 +45,20 @@ def _json_reply(result: bytes, extra: bytes = b"") -> Reply:
 
 def _sse_reply(result: bytes) -> Reply:
     def reply(request_id: bytes) -> bytes:
-        event = b'event: message\r\ndata: {"jsonrpc":"2.0","id":%b,"result":%b}\r\n\r\n' % (
-            request_id,
-            result,
-        )
-        return _SSE % len(event) + event + b"\r\n0\r\n\r\n"
+        return _SSE + _last_event(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (request_id, result))
 
     return reply
+
+
+def _event(message: bytes) -> bytes:
+    """One event in one chunk."""
+    event = b"event: message\r\ndata: %b\r\n\r\n" % message
+    return b"%x\r\n%b\r\n" % (len(event), event)
+
+
+def _last_event(message: bytes) -> bytes:
+    """One event, and the end of the stream."""
+    return _event(message) + b"0\r\n\r\n"
 
 
 _SESSIONS: Final = itertools.count(1)
@@ -69,6 +76,18 @@ _OTHERS: Final[dict[str, Reply]] = {
     "tools/list": _json_reply(orjson.dumps({"tools": tool_list()})),
     "ping": _json_reply(b"{}"),
 }
+
+
+_QUESTION: Final = _event(orjson.dumps({"jsonrpc": "2.0", "id": 0, "method": "elicitation/create", "params": QUESTION}))
+_HELD: Final[dict[bytes, tuple[asyncio.WriteTransport, Any]]] = {}
+"""The calls that wait for an answer: the stream of each and the id of its request, by session."""
+
+
+def _resume(session: bytes) -> None:
+    """Ends the held call of a session, whatever the answer was."""
+    transport, request_id = _HELD.pop(session)
+    result = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(request_id), result_of(200))
+    transport.write(_last_event(result))
 
 
 def _open_session(request_id: bytes) -> bytes:
@@ -120,7 +139,18 @@ class Canned(asyncio.Protocol):
             return
         self._received = b""
         message = orjson.loads(data[head_end:])
-        self._transport.write(answer(message, in_session=b"\r\nmcp-session-id:" in head))
+        start = head.find(b"\r\nmcp-session-id:") + 17
+        self._reply(message, head[start : head.index(b"\r", start)].strip() if start > 16 else b"")
+
+    def _reply(self, message: dict[str, Any], session: bytes) -> None:
+        method = message.get("method")
+        if method == "tools/call" and message["params"]["name"] == ASK:
+            _HELD[session] = (self._transport, message["id"])
+            self._transport.write(_SSE + _QUESTION)
+            return
+        self._transport.write(answer(message, in_session=bool(session)))
+        if method is None and session in _HELD:
+            _resume(session)
 
 
 async def _serve() -> None:
