@@ -1,0 +1,113 @@
+"""JSON-RPC errors, from a legacy server to a modern client (2026-07-28, basic/index, "Error Codes").
+
+Some codes that are legal in the legacy revisions are forbidden or mean something else in 2026-07-28. Every other code
+passes with its message and its data.
+"""
+
+import re
+from typing import Final
+
+from gateway.wire import codes, methods
+from gateway.wire.jsonrpc import Json, JsonObject, error_object
+
+_NO_MESSAGE: Final = "The server gave no reason"
+_OPEN_URL: Final = "Open this page to continue"
+_NOT_FOUND: Final = re.compile(
+    r"\bnot found\b|\bunknown (?:resource|prompt|uri|template|name)\b|\b(?:does not|doesn't) exist\b", re.IGNORECASE
+)
+
+
+def to_modern_error(method: str, params: JsonObject | None, error: Json) -> JsonObject:
+    """Turn an error that a legacy server sent into one that a modern client may get.
+
+    Args:
+        method: the method of the request that failed.
+        params: its parameters, for the name or URI that was not found.
+        error: the `error` member of the response; not changed.
+
+    Returns:
+        An error with an integer code that 2026-07-28 lets a server send, and a message. A code that had to go is kept
+        as `data.originalCode`.
+    """
+    if not isinstance(error, dict):
+        return error_object(codes.INTERNAL_ERROR, _NO_MESSAGE)
+    modern = dict(error)
+    message = error.get("message")
+    modern["message"] = message if isinstance(message, str) and message else _NO_MESSAGE
+    _set_code(modern, method, params or {}, error.get("code"))
+    return modern
+
+
+def _set_code(modern: JsonObject, method: str, params: JsonObject, code: Json) -> None:
+    if type(code) is not int or code == 0:
+        # Code 0, or none at all, is all that some SDKs make of any exception; the message has to tell.
+        is_missing = method in _LOOK_UPS and _says_not_found(modern)
+        modern["code"] = codes.INVALID_PARAMS if is_missing else codes.INTERNAL_ERROR
+    elif code == codes.RESOURCE_NOT_FOUND or (code == codes.METHOD_NOT_FOUND and method in methods.ASKING):
+        is_missing = True
+        modern["code"] = codes.INVALID_PARAMS
+    elif code in codes.RESERVED:
+        is_missing = False
+        modern["code"] = codes.INTERNAL_ERROR
+        modern["data"] = _with(modern.get("data"), originalCode=code)
+    else:
+        is_missing = code == codes.INVALID_PARAMS and method == methods.RESOURCES_READ and _says_not_found(modern)
+    if is_missing:
+        _name_target(modern, method, params)
+
+
+_LOOK_UPS: Final = frozenset({methods.RESOURCES_READ, methods.PROMPTS_GET})
+
+
+def _says_not_found(error: JsonObject) -> bool:
+    return _NOT_FOUND.search(error["message"]) is not None
+
+
+def _name_target(modern: JsonObject, method: str, params: JsonObject) -> None:
+    """Say what was not found (2026-07-28, server/resources, "Error Handling")."""
+    reference = params.get("ref")
+    uri = params.get("uri", reference.get("uri") if isinstance(reference, dict) else None)
+    if isinstance(uri, str):
+        modern["data"] = _with(modern.get("data"), uri=uri)
+    elif methods.TARGET_PARAM.get(method) == "name" and isinstance(params.get("name"), str):
+        modern["data"] = _with(modern.get("data"), name=params["name"])
+
+
+def _with(data: Json, **members: Json) -> JsonObject:
+    """Add members to an error's data, which may be any JSON value; what was there stays readable."""
+    if isinstance(data, dict):
+        return {**data, **members}
+    return members if data is None else {"originalData": data, **members}
+
+
+def is_url_round(error: Json) -> bool:
+    """Whether an error is 2025-11-25's "URL elicitation required", with a URL to open; a modern client gets a round."""
+    return (
+        isinstance(error, dict) and error.get("code") == codes.URL_ELICITATION_REQUIRED and bool(url_questions(error))
+    )
+
+
+def url_questions(error: JsonObject) -> list[JsonObject]:
+    """Read the elicitations of an error for which `is_url_round` holds.
+
+    Args:
+        error: the `error` member of the response; not changed.
+
+    Returns:
+        The parameters of one `elicitation/create` each, in order, with `mode` "url" and a message; `elicitationId` is
+        still there, for whoever waits for its completion. Entries without a URL are left out.
+    """
+    data = error.get("data")
+    entries = data.get("elicitations") if isinstance(data, dict) else None
+    if not isinstance(entries, list):
+        return []
+    return [_to_question(entry, error) for entry in entries if _is_url_entry(entry)]
+
+
+def _is_url_entry(entry: Json) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("url"), str) and entry.get("mode", "url") == "url"
+
+
+def _to_question(entry: JsonObject, error: JsonObject) -> JsonObject:
+    message = next((text for text in (entry.get("message"), error.get("message")) if isinstance(text, str)), _OPEN_URL)
+    return {**entry, "mode": "url", "message": message}
