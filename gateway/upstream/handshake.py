@@ -1,0 +1,152 @@
+"""Opens a legacy session: `initialize`, then `notifications/initialized`.
+
+2025-11-25, basic/lifecycle, "Initialization".
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.core import session as facts
+from gateway.core.session import Negotiated, SessionKey
+from gateway.errors import UpstreamError
+from gateway.upstream.background import Background
+from gateway.upstream.http import UpstreamHttp
+from gateway.upstream.legacy_session import SESSION_ID, LegacySession, message_of_own, unusable
+from gateway.upstream.refusal import refusal_of
+from gateway.upstream.reply import Reply
+from gateway.wire import methods
+from gateway.wire.jsonrpc import Json, JsonObject, decode, encode, notification, request, response
+
+_REQUEST_ID: Final = "era-initialize"
+_ACKNOWLEDGE_S: Final = 5.0
+"""How long a server may take over `notifications/initialized`; some never complete that POST, and are ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """What the gateway says of itself and of the client at `initialize`.
+
+    Args:
+        capabilities: what this client declared, in legacy terms.
+        client_info: who is there: the gateway, or the client where it is passed on.
+        credentials: headers that every request of the session carries.
+    """
+
+    capabilities: JsonObject
+    client_info: JsonObject
+    credentials: Mapping[str, str]
+
+
+class Handshake:
+    """Opens sessions with one server.
+
+    Args:
+        http: the connections to the server.
+        background: where work goes that nobody waits for.
+        on_change: told of changed lists and resources.
+        timeout_s: for the whole handshake.
+    """
+
+    def __init__(
+        self, http: UpstreamHttp, background: Background, on_change: Callable[[JsonObject], None], timeout_s: float
+    ) -> None:
+        self._http = http
+        self._background = background
+        self._on_change = on_change
+        self._timeout_s = timeout_s
+
+    async def open(self, key: SessionKey, introduction: Introduction) -> LegacySession:
+        """Open a session.
+
+        Raises:
+            UpstreamRefused: 401 or 403.
+            UpstreamError: unreachable, too slow, or no legacy server.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                reply, negotiated = await self._initialize(introduction)
+        except TimeoutError:
+            name = self._http.name
+            message = f"Upstream {name!r} did not complete initialize within {self._timeout_s:g} s"
+            raise UpstreamError(name, "timeout", message, retryable=True) from None
+        session = LegacySession(
+            self._http,
+            key,
+            introduction.credentials,
+            reply.headers.get(SESSION_ID) or None,
+            negotiated,
+            self._background,
+            self._on_change,
+        )
+        await self._acknowledge(session)
+        return session
+
+    async def _initialize(self, introduction: Introduction) -> tuple[Reply, Negotiated]:
+        params = facts.initialize_params(introduction.capabilities, introduction.client_info)
+        message = request(_REQUEST_ID, methods.INITIALIZE, params)
+        reply = await self._http.post(encode(message), introduction.credentials)
+        if reply.status == 200 and reply.kind == "sse":
+            answer = await self._read_stream(reply, introduction.credentials)
+        else:
+            answer = await self._read_body(reply)
+        if reply.status in (401, 403):
+            raise refusal_of(reply, answer)
+        if not isinstance(answer, dict) or not ("result" in answer or "error" in answer):
+            raise unusable(self._http.name, reply)
+        return reply, self._negotiate(answer)
+
+    async def _read_body(self, reply: Reply) -> Json:
+        body = await reply.read_message_bytes()
+        try:
+            return decode(body) if body else None
+        except ValueError:
+            return None
+
+    async def _read_stream(self, reply: Reply, credentials: Mapping[str, str]) -> Json:
+        """Read up to the result; a ping that comes before it must be answered even now."""
+        try:
+            async for event in reply.events():
+                message = decode(event.data)
+                if message_of_own(message, _REQUEST_ID):
+                    return message
+                if isinstance(message, dict) and message.get("method") == methods.PING and "id" in message:
+                    self._background.run(self._pong(reply, credentials, message))
+        except ValueError:
+            return None
+        finally:
+            reply.finish()
+        return None
+
+    async def _pong(self, reply: Reply, credentials: Mapping[str, str], ping: JsonObject) -> None:
+        session_id = reply.headers.get(SESSION_ID)
+        headers = {**credentials, SESSION_ID: session_id} if session_id else credentials
+        try:
+            (await self._http.post(encode(response(ping["id"], {})), headers)).finish()
+        except UpstreamError:
+            return
+
+    def _negotiate(self, answer: JsonObject) -> Negotiated:
+        name = self._http.name
+        if "result" not in answer:
+            error = answer["error"]
+            text = error.get("message") if isinstance(error, dict) else None
+            said = f": {text[:200]}" if isinstance(text, str) else ""
+            raise UpstreamError(name, "nonsense", f"Upstream {name!r} refused initialize{said}")
+        try:
+            return facts.negotiate(answer["result"])
+        except ValueError as error:
+            raise UpstreamError(name, "nonsense", f"Upstream {name!r} cannot be used: {error}") from error
+
+    async def _acknowledge(self, session: LegacySession) -> None:
+        """Tell the server that the session is in use, and wait until it has taken note.
+
+        A server that refuses or drops the notification is given its first request all the same.
+        """
+        body = encode(notification(methods.INITIALIZED))
+        try:
+            async with asyncio.timeout(min(self._timeout_s, _ACKNOWLEDGE_S)):
+                (await self._http.post(body, session.headers)).finish()
+        except (TimeoutError, UpstreamError):
+            return

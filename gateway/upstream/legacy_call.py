@@ -1,0 +1,352 @@
+"""Drives one exchange on a legacy session: turns what arrives into events, and carries out the commands.
+
+Rule: everything that is decided is decided in `core.exchange`; here is only the doing, and the clock.
+Strategy: `_run` sends the call and reads the server's stream to the end. On a session that is shared by calls it runs
+inside the client's own request. On an exclusive one it is a task of its own, since it outlives the client's request
+when the server asks something: `begin` and `answer` then wait for the end of one leg each.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+from gateway.core.exchange import Exchange
+from gateway.core.exchange_events import (
+    Answered,
+    Broke,
+    ClientLeft,
+    Command,
+    Complete,
+    Event,
+    Expired,
+    Fail,
+    Gather,
+    Leg,
+    Post,
+    Quieted,
+    Relay,
+    RequireInput,
+    Responded,
+    Resume,
+    TimedOut,
+)
+from gateway.core.incoming import Changed, Incoming, Pinged, split
+from gateway.errors import UpstreamError
+from gateway.upstream.background import Background
+from gateway.upstream.legacy_session import LegacySession, SessionExpired
+from gateway.upstream.reply import Reply
+from gateway.upstream.resumption import Resumption
+from gateway.wire.jsonrpc import Json, JsonObject
+
+Ending: TypeAlias = RequireInput | Complete | Fail
+"""How one leg of a call ends for the client."""
+
+LINGER_S: Final = 0.02
+"""How long a result waits for logs and progress that travel on another stream than itself."""
+
+
+class ClientStream(Protocol):
+    """Where notifications for the client go, while it is being served."""
+
+    async def notify(self, notification: JsonObject) -> None:
+        """Send a notification on the stream of the client's current request."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """How long a call may take, in seconds.
+
+    Args:
+        timeout_s: without any message from the server.
+        max_duration_s: in all, not counting the time in which it waits for its client.
+        gather_s: quiet time after which the questions asked so far are put to the client.
+        gather_max_s: time after the first question at which they are put in any case.
+    """
+
+    timeout_s: float
+    max_duration_s: float
+    gather_s: float
+    gather_max_s: float
+
+
+class LegacyCall:
+    """One call on one session, from sending it to the last leg.
+
+    Args:
+        session: leased for this call.
+        exchange: what decides.
+        message: the request to send.
+        limits: how long it may take.
+        background: where work goes that nobody waits for.
+        release: called once, with whether the server is done with the call, when the session is no longer needed.
+    """
+
+    def __init__(
+        self,
+        session: LegacySession,
+        exchange: Exchange,
+        message: JsonObject,
+        limits: CallLimits,
+        background: Background,
+        release: Callable[[bool], None],
+    ) -> None:
+        self.session = session
+        self.exchange = exchange
+        self._message = message
+        self._limits = limits
+        self._background = background
+        self._release = release
+        self._loop = asyncio.get_running_loop()
+        self._client: ClientStream | None = None
+        self._wants_notifications = False
+        self._ending: Ending | None = None
+        self._leg_ended: asyncio.Future[Ending] | None = None
+        self._clock: asyncio.Timeout | None = None
+        self._stops_at_s = 0.0
+        self._suspended_at_s = 0.0
+        self._has_responded = False
+        self._was_notified = False
+        self._resumption = Resumption(session)
+        self._gathering: asyncio.TimerHandle | None = None
+        self._gather_until_s = 0.0
+
+    # --- the legs of a call ---
+
+    async def run(self, leg: Leg, client: ClientStream) -> Ending:
+        """Make the whole call within the client's request, on a session where nothing can be asked.
+
+        Raises:
+            SessionExpired: nothing was executed; make the call on another session.
+            UpstreamRefused: 401 or 403.
+        """
+        self._enter(leg, client)
+        await self._run()
+        assert self._ending is not None  # noqa: S101 -- an exchange that closes says how
+        return self._ending
+
+    async def begin(self, leg: Leg, client: ClientStream) -> Ending:
+        """Start the call in a task of its own, and wait for the end of the first leg. Raises like `run`."""
+        self._enter(leg, client)
+        self._leg_ended = self._loop.create_future()
+        self._background.run(self._run_detached())
+        return await self._until_leg_ends(self._leg_ended)
+
+    async def answer(self, leg: Leg, client: ClientStream) -> Ending:
+        """Go on with the answers of a retry, already checked and claimed, and wait for the end of this leg."""
+        self._enter(leg, client)
+        self._leg_ended = self._loop.create_future()
+        self._stops_at_s += self._loop.time() - self._suspended_at_s
+        self._touch()
+        await self._on(Answered(leg))
+        return await self._until_leg_ends(self._leg_ended)
+
+    async def expire(self) -> None:
+        """Nobody will answer: tell the server, and let go of the session."""
+        await self._on(Expired())
+
+    def _enter(self, leg: Leg, client: ClientStream) -> None:
+        self._client = client
+        self._wants_notifications = leg.progress_token is not None or leg.log_level is not None
+
+    async def _until_leg_ends(self, leg_ended: asyncio.Future[Ending]) -> Ending:
+        try:
+            return await leg_ended
+        except asyncio.CancelledError:
+            self._client_left()
+            raise
+
+    def _client_left(self) -> None:
+        self._client = None
+        if not self.exchange.is_closed and not self.exchange.awaits_client:
+            self._background.run(self._on(ClientLeft()))
+
+    # --- the conversation with the server ---
+
+    async def _run_detached(self) -> None:
+        """`_run` as a task: what it raises belongs to the client that waits."""
+        try:
+            await self._run()
+        except Exception as error:
+            if self._leg_ended is None or self._leg_ended.done():
+                raise
+            self._leg_ended.set_exception(error)
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.timeout(None) as self._clock:
+                self._stops_at_s = self._loop.time() + self._limits.max_duration_s
+                self._touch()
+                await self._converse()
+        except TimeoutError:
+            await self._stop_waiting()
+        except UpstreamError as error:
+            await self._on(Broke(resumable=False, error=error))
+        except asyncio.CancelledError:
+            self._client_left()
+            raise
+        finally:
+            self._clock = None
+            self._end_gathering()
+            self._release(self._has_responded)
+
+    async def _converse(self) -> None:
+        answer = await self.session.request(self._message)
+        if isinstance(answer, dict):
+            await self._hear(answer)
+            return
+        stream: Reply | None = answer
+        while stream is not None:
+            broke = await self._read(stream)
+            if self._has_responded or self.exchange.is_closed:
+                return
+            stream = await self._pick_up(broke)
+
+    async def _read(self, stream: Reply) -> UpstreamError | None:
+        """Read a stream to the response or to its end; say how it broke, if it did not end in order."""
+        try:
+            async for event in stream.events():
+                self._touch()
+                for message in split(self.session.decode(event.data)):
+                    await self._hear(message)
+                if self._has_responded or self.exchange.is_closed:
+                    return None
+        except UpstreamError as error:
+            if error.reason != "outcome_unknown":
+                raise
+            return error
+        finally:
+            self._resumption.note(stream)
+            if self._has_responded:
+                stream.finish()
+            else:
+                stream.close()
+        return None
+
+    async def _pick_up(self, broke: UpstreamError | None) -> Reply | None:
+        """After a stream ended without the response: wait until it may be picked up, and do so."""
+        while True:
+            error = broke or self._resumption.unfinished()
+            await self._on(Broke(self._resumption.is_possible, error))
+            if self.exchange.is_closed or not self._resumption.is_possible:
+                return None
+            await self._resumption.wanted.wait()
+            stream = await self._resumption.open()
+            if stream is not None:
+                return stream
+
+    async def _hear(self, message: Json) -> None:
+        """Take a message from the call's own stream."""
+        incoming = self.session.sort(message, self.exchange.request_id, is_own_stream=True)
+        if incoming is not None:
+            await self._take(incoming)
+
+    async def hear_aside(self, incoming: Incoming) -> None:
+        """Take a message that came on the session's GET stream while this call holds the session."""
+        self._touch()
+        await self._take(incoming)
+
+    async def _take(self, incoming: Incoming) -> None:
+        if isinstance(incoming, (Pinged, Changed)):
+            return
+        if isinstance(incoming, Responded):
+            await self._linger()
+            self._has_responded = True
+        else:
+            self._was_notified = True
+        await self._on(incoming)
+
+    async def _linger(self) -> None:
+        """Give notifications on the GET stream, which are not ordered with the result, a moment to arrive."""
+        if self._wants_notifications and self.session.hears_notifications and self.session.is_exclusive:
+            await asyncio.sleep(LINGER_S)
+
+    # --- events and commands ---
+
+    async def _on(self, event: Event) -> None:
+        commands = self.exchange.receive(event)
+        posts = [command.message for command in commands if isinstance(command, Post)]
+        if posts:
+            self._background.run(self._post(posts))
+        for command in commands:
+            await self._do(command)
+        if self.exchange.is_closed:
+            self._interrupt()
+
+    async def _do(self, command: Command) -> None:
+        match command:
+            case Relay():
+                if self._client is not None:
+                    await self._client.notify(command.notification)
+            case Gather():
+                self._gather()
+            case Resume():
+                self._resumption.wanted.set()
+            case RequireInput() | Complete() | Fail():
+                self._end_leg(command)
+            case Post():
+                pass  # sent together, in order
+
+    async def _post(self, messages: list[JsonObject]) -> None:
+        try:
+            for message in messages:
+                await self.session.post(message)
+        except SessionExpired:
+            await self._on(Broke(resumable=False, error=self._session_lost()))
+        except UpstreamError as error:
+            await self._on(Broke(resumable=False, error=error))
+
+    def _end_leg(self, ending: Ending) -> None:
+        self._client = None
+        self._ending = ending
+        if isinstance(ending, RequireInput):
+            self._suspended_at_s = self._loop.time()
+            if self._clock is not None:
+                self._clock.reschedule(None)
+        if self._leg_ended is not None and not self._leg_ended.done():
+            self._leg_ended.set_result(ending)
+
+    def _interrupt(self) -> None:
+        """The exchange is closed: `_run` need not wait for the server any longer."""
+        self._end_gathering()
+        if not self._has_responded and self._clock is not None and not self._clock.expired():
+            self._clock.reschedule(self._loop.time())
+
+    # --- the clock ---
+
+    def _touch(self) -> None:
+        """The server gave a sign of life."""
+        if self._clock is None or self.exchange.awaits_client or self.exchange.is_closed or self._clock.expired():
+            return
+        self._clock.reschedule(min(self._loop.time() + self._limits.timeout_s, self._stops_at_s))
+
+    async def _stop_waiting(self) -> None:
+        if self.exchange.is_closed or self.exchange.awaits_client:
+            return
+        name = self.session.name
+        message = f"Upstream {name!r} sent nothing for {self._limits.timeout_s:g} s"
+        if self._loop.time() >= self._stops_at_s:
+            message = f"Upstream {name!r} took longer than {self._limits.max_duration_s:g} s"
+        await self._on(TimedOut(UpstreamError(name, "timeout", message)))
+
+    def _gather(self) -> None:
+        now_s = self._loop.time()
+        if self._gathering is None:
+            self._gather_until_s = now_s + self._limits.gather_max_s
+        else:
+            self._gathering.cancel()
+        when_s = min(now_s + self._limits.gather_s, self._gather_until_s)
+        self._gathering = self._loop.call_at(when_s, self._quiet)
+
+    def _quiet(self) -> None:
+        self._gathering = None
+        self._background.run(self._on(Quieted()))
+
+    def _end_gathering(self) -> None:
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
+
+    def _session_lost(self) -> UpstreamError:
+        name = self.session.name
+        return UpstreamError(name, "session_lost", f"Upstream {name!r} forgot the session in the middle of the call")

@@ -1,0 +1,317 @@
+"""One session with a legacy server: what is sent carries its id and version, what is heard is sorted.
+
+Rule: a request is sent once. If the server says that it does not know the session, it refused before executing, and
+`SessionExpired` tells the caller that a new session may take the same request.
+2025-11-25, basic/transports, "Session Management".
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol
+
+from gateway.core import session as facts
+from gateway.core.incoming import Changed, Incoming, Pinged, sort, split
+from gateway.core.session import Negotiated, SessionKey
+from gateway.errors import UpstreamError
+from gateway.upstream.background import Background
+from gateway.upstream.http import UpstreamHttp
+from gateway.upstream.refusal import UpstreamRefused, refusal_of
+from gateway.upstream.reply import Reply
+from gateway.wire import codes, methods
+from gateway.wire.jsonrpc import (
+    Json,
+    JsonObject,
+    decode,
+    encode,
+    error_object,
+    error_response,
+    notification,
+    request,
+    response,
+)
+
+SESSION_ID: Final = "Mcp-Session-Id"
+VERSION: Final = "MCP-Protocol-Version"
+
+Hearer = Callable[[Incoming], Awaitable[None]]
+"""Takes what the server says outside of the answer to a request."""
+
+
+class Closable(Protocol):
+    """What reads the session's GET stream."""
+
+    async def close(self) -> None:
+        """Stop reading."""
+
+
+_QUIET_STATUSES = (200, 202, 204)
+_NOTE_TIMEOUT_S: Final = 5.0
+
+
+class SessionExpired(Exception):  # noqa: N818 -- an event, not an error: the next session takes over
+    """The server does not know the session any more; the request was not executed."""
+
+
+class LegacySession:
+    """A session that `initialize` opened.
+
+    Args:
+        http: the connections to the server.
+        key: who may use the session.
+        credentials: headers that every request of the session carries.
+        session_id: what the server called it; None if it keeps no sessions.
+        negotiated: what `initialize` settled.
+        background: where work goes that nobody waits for.
+        on_change: told of changed lists and resources.
+    """
+
+    def __init__(
+        self,
+        http: UpstreamHttp,
+        key: SessionKey,
+        credentials: Mapping[str, str],
+        session_id: str | None,
+        negotiated: Negotiated,
+        background: Background,
+        on_change: Callable[[JsonObject], None],
+    ) -> None:
+        self.http = http
+        self.key = key
+        self.id = session_id
+        self.negotiated = negotiated
+        self.log_level: str | None = None
+        self.in_flight = 0
+        self.idle_since_s = 0.0
+        self.is_dead = False
+        self.is_forgotten = False
+        self.is_suspect = False
+        self.is_exclusive = False
+        self.hears_notifications = False
+        self.listener: Closable | None = None
+        self._credentials = credentials
+        self._background = background
+        self._on_change = on_change
+        self._hearers: list[Hearer] = []
+        self._sequence = 0
+        self._headers = self._build_headers()
+
+    @property
+    def name(self) -> str:
+        """The configured name of the upstream."""
+        return self.http.name
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What every request of the session carries."""
+        return self._headers
+
+    def renew_credentials(self, credentials: Mapping[str, str]) -> None:
+        """Use the credentials of the latest caller: an older token may have expired meanwhile."""
+        if credentials != self._credentials:
+            self._credentials = credentials
+            self._headers = self._build_headers()
+
+    # --- sending ---
+
+    async def request(self, message: JsonObject) -> JsonObject | Reply:
+        """Send a request.
+
+        Returns:
+            The one message that answered it, or a stream that will.
+
+        Raises:
+            SessionExpired: the server does not know the session; nothing was executed.
+            UpstreamRefused: 401 or 403.
+            UpstreamError: unreachable, broken off, or no answer of any known kind.
+        """
+        reply = await self.http.post(encode(message), self._headers)
+        self._learn_id(reply)
+        if reply.status == 200 and reply.kind == "sse":
+            return reply
+        answer = await self._read_answer(reply)
+        if self.id is not None and facts.is_expired(reply.status, answer, message["id"]):
+            self.is_dead = self.is_forgotten = True
+            raise SessionExpired
+        if reply.status in (401, 403):
+            raise refusal_of(reply, answer)
+        if isinstance(answer, dict) and ("result" in answer or "error" in answer):
+            return answer
+        raise self._unusable(reply)
+
+    async def post(self, message: JsonObject) -> None:
+        """Send a notification or an answer; the reply's body is of no interest.
+
+        Raises:
+            SessionExpired: the server does not know the session.
+            UpstreamError: it could not be delivered.
+        """
+        reply = await self.http.post(encode(message), self._headers)
+        status = reply.status
+        reply.finish()
+        if self.id is not None and status in (404, 410):
+            self.is_dead = self.is_forgotten = True
+            raise SessionExpired
+        if status not in _QUIET_STATUSES:
+            raise UpstreamError(self.name, "nonsense", f"Upstream {self.name!r} refused a message with HTTP {status}")
+
+    async def ask(self, method: str, params: JsonObject | None = None) -> Json:
+        """Make a small request of the gateway's own and return its result.
+
+        Raises:
+            SessionExpired, UpstreamRefused, UpstreamError: as `request`; also if the server answers with an error.
+        """
+        self._sequence += 1
+        request_id = f"era-{id(self):x}-{self._sequence}"
+        answer = await self.request(request(request_id, method, params))
+        message = answer if isinstance(answer, dict) else await self.read_response(answer, request_id)
+        if "result" not in message:
+            raise UpstreamError(self.name, "nonsense", f"Upstream {self.name!r} refused {method}")
+        return message["result"]
+
+    async def read_response(self, stream: Reply, request_id: str) -> JsonObject:
+        """Read a stream up to the response, attending to whatever else is on it.
+
+        Raises:
+            UpstreamError: it ended without the response.
+        """
+        try:
+            async for event in stream.events():
+                for message in split(self.decode(event.data)):
+                    if message_of_own(message, request_id):
+                        return message  # type: ignore[no-any-return]
+                    await self.hear(message)
+        finally:
+            stream.finish()
+        raise UpstreamError(self.name, "nonsense", f"Upstream {self.name!r} ended its reply without a response")
+
+    async def ping(self) -> bool:
+        """Whether the session still answers."""
+        try:
+            async with asyncio.timeout(_NOTE_TIMEOUT_S):
+                await self.ask(methods.PING)
+        except (TimeoutError, SessionExpired, UpstreamRefused, UpstreamError):
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Stop listening and DELETE the session; a server that does not allow it, or does not answer, is left alone."""
+        self.is_dead = True
+        if self.listener is not None:
+            await self.listener.close()
+        if self.id is None or self.is_forgotten:
+            return
+        try:
+            async with asyncio.timeout(_NOTE_TIMEOUT_S):
+                (await self.http.delete(self._headers)).close()
+        except (TimeoutError, UpstreamError):
+            return
+
+    # --- hearing ---
+
+    def attach(self, hearer: Hearer) -> None:
+        """Give what comes without a call of its own (on the GET stream) to a call."""
+        self._hearers.append(hearer)
+
+    def detach(self, hearer: Hearer) -> None:
+        """The call has ended."""
+        self._hearers.remove(hearer)
+
+    async def hear(self, message: Json) -> None:
+        """Attend to a message that came outside of any call's own stream.
+
+        One call at a time holds an exclusive session, and so can be told what belongs to it. With several, nobody
+        can know, and a question is turned down rather than put to somebody else's client.
+        """
+        incoming = self.sort(message, None, is_own_stream=False)
+        if incoming is None:
+            return
+        if len(self._hearers) == 1:
+            await self._hearers[0](incoming)
+        elif isinstance(message, dict) and "id" in message:
+            self.post_soon([error_response(message["id"], error_object(codes.INTERNAL_ERROR, "No client to ask"))])
+
+    def sort(self, message: Json, request_id: str | None, *, is_own_stream: bool) -> Incoming | None:
+        """Sort a message; pings are answered and changes passed on here and now."""
+        incoming = sort(message, request_id, is_own_stream=is_own_stream)
+        if isinstance(incoming, Pinged):
+            self.post_soon([response(incoming.request_id, {})])
+            return None
+        if isinstance(incoming, Changed):
+            self._on_change(incoming.message)
+            return None
+        return incoming
+
+    def post_soon(self, messages: list[JsonObject]) -> None:
+        """Send messages in order, without waiting; failures are of no consequence."""
+        self._background.run(self._post_all(messages))
+
+    def decode(self, data: bytes) -> Json:
+        """Decode a message.
+
+        Raises:
+            UpstreamError: it is not JSON.
+        """
+        try:
+            return decode(data)
+        except ValueError as error:
+            raise UpstreamError(self.name, "nonsense", f"Upstream {self.name!r} sent what is not JSON") from error
+
+    async def _post_all(self, messages: list[JsonObject]) -> None:
+        for message in messages:
+            try:
+                async with asyncio.timeout(_NOTE_TIMEOUT_S):
+                    await self.post(message)
+            except (TimeoutError, SessionExpired, UpstreamError):
+                return
+
+    async def _read_answer(self, reply: Reply) -> Json:
+        """The decoded body; None if there is none, or it is not JSON in a reply that failed anyway."""
+        body = await reply.read_message_bytes()
+        if not body or reply.kind == "other":
+            return None
+        try:
+            return decode(body)
+        except ValueError:
+            return None
+
+    def _learn_id(self, reply: Reply) -> None:
+        """Some servers hand out the session id with a later response than that of `initialize`."""
+        if self.id is None and reply.status < 300 and (session_id := reply.headers.get(SESSION_ID)):
+            self.id = session_id
+            self._headers = self._build_headers()
+
+    def _build_headers(self) -> Mapping[str, str]:
+        headers = {**self._credentials, VERSION: self.negotiated.version}
+        if self.id is not None:
+            headers[SESSION_ID] = self.id
+        return headers
+
+    def _unusable(self, reply: Reply) -> UpstreamError:
+        return unusable(self.name, reply)
+
+
+def unusable(upstream: str, reply: Reply) -> UpstreamError:
+    """Say that a reply answers nothing."""
+    if reply.status in (429, 503):
+        after = reply.headers.get("Retry-After", "")
+        message = f"Upstream {upstream!r} is overloaded (HTTP {reply.status})"
+        return UpstreamError(
+            upstream, "full", message, retryable=True, retry_after_s=int(after) if after.isdecimal() else 1
+        )
+    what = f"HTTP {reply.status}" + ("" if reply.kind == "empty" else " and no JSON-RPC message")
+    return UpstreamError(upstream, "nonsense", f"Upstream {upstream!r} answered with {what}")
+
+
+def message_of_own(message: Json, request_id: str) -> bool:
+    """Whether a message is the response to a request."""
+    return (
+        isinstance(message, dict)
+        and "method" not in message
+        and ("error" in message or "result" in message)
+        and (message.get("id") == request_id or message.get("id") is None)
+    )
+
+
+def cancelled(request_id: str, reason: str) -> JsonObject:
+    """`notifications/cancelled` for a request of the gateway."""
+    return notification(methods.CANCELLED, {"requestId": request_id, "reason": reason})

@@ -1,0 +1,269 @@
+"""Warm sessions of one upstream, each kept for the one key that may use it.
+
+Rule: a session never serves two keys. A key that lets nothing be asked has one session, and its calls run side by
+side; a key that may be asked gets a session of its own for each call, since nothing on the wire says which of two
+calls an uncorrelated question belongs to.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from gateway.core.session import SessionKey
+from gateway.errors import UpstreamError
+from gateway.upstream.background import Background
+from gateway.upstream.legacy_session import LegacySession
+
+Reuse = Literal["pooled", "sticky", "none"]
+Opener = Callable[[], Awaitable[LegacySession]]
+
+_FULL_RETRY_S: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """How many sessions there may be, and for how long.
+
+    Args:
+        reuse: `pooled` keeps sessions warm, `sticky` keeps exactly one for each key, `none` opens one for each call.
+        max_sessions: at work or idle; suspended ones do not count.
+        idle_s: seconds after which an idle session is ended.
+        wait_s: seconds that a call waits for a session when there are none left.
+    """
+
+    reuse: Reuse = "pooled"
+    max_sessions: int = 64
+    idle_s: float = 300.0
+    wait_s: float = 10.0
+
+
+class SessionPool:
+    """The sessions of one upstream.
+
+    Args:
+        upstream: its configured name.
+        limits: how many, and for how long.
+        background: where sessions are ended.
+        now_s: a monotonic clock.
+    """
+
+    def __init__(self, upstream: str, limits: PoolLimits, background: Background, now_s: Callable[[], float]) -> None:
+        self._upstream = upstream
+        self._limits = limits
+        self._background = background
+        self._now_s = now_s
+        self._shared: dict[SessionKey, LegacySession] = {}
+        self._opening: dict[SessionKey, asyncio.Task[LegacySession]] = {}
+        self._idle: dict[SessionKey, list[LegacySession]] = {}
+        self._sessions: set[LegacySession] = set()
+        self._reserved = 0
+        self._suspended = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    async def lease(self, key: SessionKey, opener: Opener, *, may_ask: bool, fresh: bool = False) -> LegacySession:
+        """A session to make one call on; give it back with `release`.
+
+        Args:
+            key: who asks.
+            opener: opens a session for this key.
+            may_ask: whether the server may ask during calls of this key.
+            fresh: not one that was idle: the server has just forgotten one, and probably the others.
+
+        Raises:
+            UpstreamError: `full`, or what the opener raises.
+        """
+        if self._limits.reuse == "none":
+            return self._take(await self._open(opener), exclusive=True)
+        if may_ask and self._limits.reuse == "pooled":
+            session = None if fresh else self._pop_idle(key)
+            return self._take(session or await self._open(opener), exclusive=True)
+        session = self._shared.get(key)
+        if session is not None and not session.is_dead and not session.is_suspect:
+            return self._take(session, exclusive=False)
+        return await self._lease_shared(key, opener)
+
+    def release(self, session: LegacySession, *, clean: bool) -> None:
+        """Give a session back.
+
+        Args:
+            session: the session.
+            clean: whether the server is done with the call, as far as anybody can tell.
+        """
+        session.in_flight -= 1
+        if session.is_exclusive:
+            self._release_exclusive(session, clean)
+        else:
+            session.is_suspect = session.is_suspect or not clean
+            session.idle_since_s = self._now_s()
+            if session.is_dead and session.in_flight == 0:
+                self._retire(session)
+        self._wake()
+
+    def suspend(self, session: LegacySession) -> None:
+        """The call on this session waits for its client: it no longer counts among those at work."""
+        self._suspended += 1
+        self._wake()
+
+    def unsuspend(self, session: LegacySession) -> None:
+        """The client came back, or will not."""
+        self._suspended -= 1
+
+    def sweep(self) -> None:
+        """End what has been idle for too long."""
+        limit_s = self._now_s() - self._limits.idle_s
+        for session in [s for s in self._sessions if s.in_flight == 0 and s.idle_since_s <= limit_s]:
+            self._retire(session)
+
+    async def close(self) -> None:
+        """End every session."""
+        for task in self._opening.values():
+            task.cancel()
+        for session in list(self._sessions):
+            self._retire(session)
+
+    # --- shared sessions ---
+
+    async def _lease_shared(self, key: SessionKey, opener: Opener) -> LegacySession:
+        """Wait for the one session of this key; concurrent calls share one `initialize`."""
+        task = self._opening.get(key)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._renew_shared(key, opener))
+            self._opening[key] = task
+            task.add_done_callback(lambda done: self._opened(key, done))
+        # Shielded: a waiter that leaves must not take the handshake away from the others.
+        session = await asyncio.shield(task)
+        return self._take(session, exclusive=False)
+
+    async def _renew_shared(self, key: SessionKey, opener: Opener) -> LegacySession:
+        session = self._shared.get(key)
+        if session is not None:
+            if session.is_suspect and not session.is_dead and await session.ping():
+                session.is_suspect = False
+                return session
+            self._drop_shared(session)
+        session = await self._open(opener)
+        self._shared[key] = session
+        return session
+
+    def _opened(self, key: SessionKey, task: asyncio.Task[LegacySession]) -> None:
+        self._opening.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # seen: whoever waited has it, and maybe nobody did
+
+    def _drop_shared(self, session: LegacySession) -> None:
+        session.is_dead = True
+        if self._shared.get(session.key) is session:
+            del self._shared[session.key]
+        if session.in_flight == 0:
+            self._retire(session)
+
+    # --- exclusive sessions ---
+
+    def _pop_idle(self, key: SessionKey) -> LegacySession | None:
+        sessions = self._idle.get(key)
+        while sessions:
+            session = sessions.pop()
+            if not session.is_dead:
+                return session
+            self._retire(session)
+        return None
+
+    def _release_exclusive(self, session: LegacySession, clean: bool) -> None:
+        # After a cancellation the server may go on with the call for a while; what it then says without correlation
+        # would look as if it belonged to the next call. So such a session serves nobody else.
+        if session.is_dead or not clean or self._limits.reuse == "none":
+            self._retire(session)
+            return
+        session.idle_since_s = self._now_s()
+        self._idle.setdefault(session.key, []).append(session)
+
+    # --- all of them ---
+
+    def _take(self, session: LegacySession, *, exclusive: bool) -> LegacySession:
+        session.in_flight += 1
+        session.is_exclusive = exclusive
+        return session
+
+    async def _open(self, opener: Opener) -> LegacySession:
+        await self._reserve()
+        task = asyncio.get_running_loop().create_task(self._open_reserved(opener))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # Cutting a handshake short would leave a session at the server that nobody knows of.
+            task.add_done_callback(self._adopt)
+            raise
+
+    async def _open_reserved(self, opener: Opener) -> LegacySession:
+        try:
+            session = await opener()
+        finally:
+            self._reserved -= 1
+        session.idle_since_s = self._now_s()
+        self._sessions.add(session)
+        return session
+
+    def _adopt(self, task: asyncio.Task[LegacySession]) -> None:
+        """Nobody waits for this session any more; it is kept for the next call."""
+        if not task.cancelled() and task.exception() is None:
+            self._release_exclusive(task.result(), clean=True)
+
+    async def _reserve(self) -> None:
+        """Make room for one more session: end an idle one of another key, or wait.
+
+        Raises:
+            UpstreamError: `full`, when nothing came free in time.
+        """
+        deadline_s = self._now_s() + self._limits.wait_s
+        while len(self._sessions) + self._reserved - self._suspended >= self._limits.max_sessions:
+            if not self._evict_idle():
+                await self._wait_for_release(deadline_s - self._now_s())
+        self._reserved += 1
+
+    def _evict_idle(self) -> bool:
+        idle = [session for session in self._sessions if session.in_flight == 0]
+        if not idle:
+            return False
+        self._retire(min(idle, key=lambda session: session.idle_since_s))
+        return True
+
+    async def _wait_for_release(self, timeout_s: float) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await turn
+        except TimeoutError:
+            message = f"Upstream {self._upstream!r} has no session free; all {self._limits.max_sessions} are at work"
+            raise UpstreamError(self._upstream, "full", message, retryable=True, retry_after_s=_FULL_RETRY_S) from None
+        finally:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+
+    def _wake(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    def _retire(self, session: LegacySession) -> None:
+        """End a session, in the background."""
+        if session not in self._sessions:
+            return
+        self._sessions.discard(session)
+        if self._shared.get(session.key) is session:
+            del self._shared[session.key]
+        idle = self._idle.get(session.key)
+        if idle is not None:
+            if session in idle:
+                idle.remove(session)
+            if not idle:
+                del self._idle[session.key]
+        self._background.run(session.close())
+        self._wake()

@@ -1,0 +1,79 @@
+"""Picks up a broken stream where it ended, if the server gave event ids.
+
+2025-11-25, basic/transports, "Resumability and Redelivery": GET with `Last-Event-ID`, not before the time that
+`retry` names. A server may close a stream on purpose, to be polled like this.
+"""
+
+import asyncio
+from typing import Final
+
+from gateway.errors import UpstreamError
+from gateway.upstream.legacy_session import LegacySession
+from gateway.upstream.reply import Reply
+
+MAX_ATTEMPTS: Final = 5
+"""How often in a row a stream is picked up without anything new on it."""
+
+_PAUSE_S: Final = 0.1
+_MAX_PAUSE_S: Final = 30.0
+
+
+class Resumption:
+    """Where a call's stream ended, and the attempts to go on from there.
+
+    Attributes:
+        wanted: set when the exchange wants the stream back.
+    """
+
+    def __init__(self, session: LegacySession) -> None:
+        self.wanted = asyncio.Event()
+        self._session = session
+        self._last_event_id: str | None = None
+        self._retry_ms: int | None = None
+        self._attempts = 0
+        self._refused = False
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether there is a place to go on from, and hope of going on."""
+        return (
+            self._last_event_id is not None
+            and self._session.id is not None
+            and not self._refused
+            and self._attempts < MAX_ATTEMPTS
+        )
+
+    def note(self, stream: Reply) -> None:
+        """Remember where a stream ended."""
+        if stream.last_event_id is not None and stream.last_event_id != self._last_event_id:
+            self._last_event_id = stream.last_event_id
+            self._attempts = 0
+        if stream.retry_ms is not None:
+            self._retry_ms = stream.retry_ms
+
+    async def open(self) -> Reply | None:
+        """Ask for the rest of the stream; None if this attempt failed."""
+        self.wanted.clear()
+        await asyncio.sleep(self._pause_s())
+        self._attempts += 1
+        headers = {**self._session.headers, "Last-Event-ID": self._last_event_id or ""}
+        try:
+            reply = await self._session.http.get(headers)
+        except UpstreamError:
+            return None
+        if reply.status == 200 and reply.kind == "sse":
+            return reply
+        reply.close()
+        self._refused = reply.status in (400, 401, 403, 404, 405, 410, 501)
+        return None
+
+    def unfinished(self) -> UpstreamError:
+        """What the client is told when the stream ended in order but without a response."""
+        name = self._session.name
+        message = f"Upstream {name!r} ended its reply without a response: the outcome of the call is unknown"
+        return UpstreamError(name, "outcome_unknown", message)
+
+    def _pause_s(self) -> float:
+        if self._retry_ms is not None:
+            return min(self._retry_ms / 1000, _MAX_PAUSE_S)
+        return _PAUSE_S * 2**self._attempts
