@@ -52,6 +52,10 @@ class UpstreamHttp:
         headers: sent with every request; what a call passes wins.
         connect_timeout_s: for name resolution, TCP and TLS together.
         max_message_bytes: what one JSON body or one event may have, decompressed.
+
+    Attributes:
+        name: as above.
+        has_headers: whether any headers are configured, a credential perhaps.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class UpstreamHttp:
         max_message_bytes: int,
     ) -> None:
         self.name = name
+        self.has_headers = bool(headers)
         self._configured = URL(url)
         self._target = self._configured
         self._headers = {

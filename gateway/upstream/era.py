@@ -1,0 +1,203 @@
+"""Finds out, once, which era a server is of.
+
+Rule: the first request asks, all others wait for the same answer, and go on without it when their client leaves. An
+outage is never remembered: what is configured or was last known counts, and the next request asks again.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import structlog
+
+from gateway import __version__
+from gateway.core import era
+from gateway.core.era import Era, Legacy, Modern, NoVerdict, Verdict
+from gateway.errors import UpstreamError
+from gateway.upstream.http import UpstreamHttp
+from gateway.upstream.refusal import UpstreamRefused
+from gateway.upstream.reply import Reply
+from gateway.wire.jsonrpc import Json, JsonObject, decode, encode
+
+log = structlog.get_logger()
+
+CLIENT_INFO: Final[JsonObject] = {"name": "era-gateway", "version": __version__}
+
+DOUBT_INTERVAL_S: Final = 10.0
+"""A verdict younger than this is not doubted, so that a server in trouble is not asked with every request."""
+
+
+class EraResolver:
+    """The era of one upstream.
+
+    Args:
+        http: the connections to the server.
+        try_initialize: opens a legacy session with the given headers and says whether that worked; asked when the
+            server refused the probe or left it unanswered. What it raises of `UpstreamError` and `UpstreamRefused`
+            means no.
+        configured: the operator's word, which is never questioned; None to ask the server.
+        timeout_s: for the probe.
+        now_s: a monotonic clock.
+
+    Attributes:
+        discover_result: what a modern server told of itself when it was probed, None if it did not.
+    """
+
+    def __init__(
+        self,
+        http: UpstreamHttp,
+        try_initialize: Callable[[Mapping[str, str]], Awaitable[bool]],
+        *,
+        configured: Era | None = None,
+        timeout_s: float = 10.0,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.discover_result: JsonObject | None = None
+        self._http = http
+        self._try_initialize = try_initialize
+        self._configured = configured
+        self._timeout_s = timeout_s
+        self._now_s = now_s
+        self._verdict: Era | None = None
+        self._last_known: Era | None = None
+        self._settled_s = 0.0
+        self._flight: asyncio.Task[Era] | None = None
+        self._asked_with: Mapping[str, str] = {}
+
+    @property
+    def known(self) -> Era | None:
+        """The era as far as it is known, without asking."""
+        return self._configured or self._verdict or self._last_known
+
+    async def era_of(self, headers: Mapping[str, str]) -> Era:
+        """The era; asks the server if nobody has yet.
+
+        Args:
+            headers: the credential of the request at hand, to ask with.
+
+        Raises:
+            UpstreamRefused: 401 or 403, to the probe and to `initialize`.
+            UpstreamError: no verdict, and none from before; the request was not sent.
+        """
+        while (found := self._configured or self._verdict) is None:
+            flight = self._flight or self._ask(headers)
+            asked_with = self._asked_with
+            try:
+                # Shielded: a waiter that leaves must not take the answer away from the others.
+                return await asyncio.shield(flight)
+            except UpstreamRefused:
+                if asked_with == headers:
+                    raise  # else it was somebody else's credential that was refused
+        return found
+
+    def doubt(self) -> bool:
+        """Take it that the verdict is wrong; the next request asks again.
+
+        Returns:
+            False if that would be too soon after the last time, or the era is configured.
+        """
+        if self._verdict is None or self._now_s() - self._settled_s < DOUBT_INTERVAL_S:
+            return False
+        self._last_known, self._verdict = self._verdict, None
+        return True
+
+    async def close(self) -> None:
+        """Stop asking."""
+        if self._flight is not None:
+            self._flight.cancel()
+            await asyncio.wait([self._flight])
+
+    def _ask(self, headers: Mapping[str, str]) -> asyncio.Task[Era]:
+        self._asked_with = dict(headers)
+        self._flight = asyncio.get_running_loop().create_task(self._settle(headers))
+        self._flight.add_done_callback(self._land)
+        return self._flight
+
+    def _land(self, flight: asyncio.Task[Era]) -> None:
+        self._flight = None
+        if not flight.cancelled():
+            flight.exception()  # looked at, in case that every waiter has left
+
+    async def _settle(self, headers: Mapping[str, str]) -> Era:
+        try:
+            found = await self._probe(headers)
+        except UpstreamError:
+            if self._last_known is None:
+                raise
+            return self._restore(self._last_known)
+        if isinstance(found, NoVerdict):
+            return await self._settle_without_verdict(found, headers)
+        self.discover_result = found.discover_result if isinstance(found, Modern) else None
+        return self._conclude("modern" if isinstance(found, Modern) else "legacy", found)
+
+    async def _settle_without_verdict(self, found: NoVerdict, headers: Mapping[str, str]) -> Era:
+        if self._last_known is not None:
+            return self._restore(self._last_known)
+        if found.try_initialize and await self._initializes(headers):
+            return self._conclude("legacy", Legacy("it takes initialize"))
+        raise _to_failure(self._http.name, found)
+
+    async def _initializes(self, headers: Mapping[str, str]) -> bool:
+        try:
+            return await self._try_initialize(headers)
+        except (UpstreamError, UpstreamRefused):
+            return False
+
+    def _conclude(self, found: Era, verdict: Verdict) -> Era:
+        log.info("era found", upstream=self._http.name, era=found, reason=getattr(verdict, "reason", "it says so"))
+        return self._restore(found)
+
+    def _restore(self, found: Era) -> Era:
+        self._verdict, self._last_known = found, None
+        self._settled_s = self._now_s()
+        return found
+
+    async def _probe(self, headers: Mapping[str, str]) -> Verdict:
+        probe_headers, message = era.probe_request(CLIENT_INFO)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                reply = await self._http.post(encode(message), {**headers, **probe_headers})
+                try:
+                    body = await _read(reply)
+                finally:
+                    reply.finish()
+        except TimeoutError:
+            return NoVerdict("timeout", try_initialize=True)
+        except UpstreamError as error:
+            if error.reason != "outcome_unknown":
+                raise
+            return NoVerdict("nonsense", try_initialize=True)
+        has_credential = bool(headers) or self._http.has_headers
+        return era.verdict(reply.status, reply.headers, body, has_credential=has_credential)
+
+
+async def _read(reply: Reply) -> bytes:
+    """The message that answers the probe; `b""` if there is none."""
+    if reply.kind == "json":
+        return await reply.read_message_bytes()
+    if reply.kind == "sse":
+        async for event in reply.events():
+            if _is_answer(event.data):
+                return event.data
+    return b""
+
+
+def _is_answer(data: bytes) -> bool:
+    try:
+        message: Json = decode(data)
+    except ValueError:
+        return False
+    return isinstance(message, dict) and "method" not in message
+
+
+def _to_failure(upstream: str, found: NoVerdict) -> UpstreamError | UpstreamRefused:
+    """What the request that asked is told; it was not sent itself, so it may be sent again."""
+    if found.status in (401, 403):
+        return UpstreamRefused(found.status, found.challenge, None)
+    if found.status is not None:
+        what = f"answered with HTTP {found.status}"
+    else:
+        what = "did not answer in time" if found.reason == "timeout" else "broke the connection"
+    message = f"Upstream {upstream!r} {what} when asked for its version"
+    return UpstreamError(upstream, found.reason, message, retryable=True, retry_after_s=found.retry_after_s)
