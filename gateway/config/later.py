@@ -1,0 +1,70 @@
+"""What the configuration's contract names and this release does not serve yet.
+
+Each such key is a problem of its own, so that nobody believes that it works; it is taken out of the tree, so that the
+rest is checked as usual.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from gateway.config.document import Document, KeyPath
+from gateway.config.problems import Problem
+from gateway.wire.jsonrpc import JsonObject
+
+_LATER: Final = "not available in this release"
+_STDIO_KEYS: Final = ("command", "args", "env", "cwd")
+_STAND_IN: Final = "http://127.0.0.1/"
+_USE_HTTP: Final = "give the url of a Streamable HTTP server"
+_USE_BRIDGE: Final = f"{_USE_HTTP}; a stdio server needs a bridge to HTTP in front of it"
+
+
+def set_aside(document: Document, tree: JsonObject) -> list[Problem]:
+    """Remove from `tree` what a later release will serve.
+
+    Returns:
+        A problem for each thing removed.
+    """
+    problems: list[Problem] = []
+    for name, entry in _section(tree, "upstreams").items():
+        if isinstance(entry, dict):
+            problems += _upstream(document, ("upstreams", name), entry)
+    auth, state = _section(tree, "auth"), _section(tree, "state")
+    if auth.get("type") == "jwt":
+        problems.append(_problem(document, ("auth", "type"), "jwt", "none, api_key", "write type: api_key"))
+        del tree["auth"]
+    store = state.get("store")
+    if isinstance(store, str) and store.startswith(("redis:", "rediss:", "valkey:")):
+        problems.append(
+            _problem(document, ("state", "store"), f"{store.partition(':')[0]}:", "memory://", "run one process")
+        )
+        del state["store"]
+    return problems
+
+
+def _upstream(document: Document, path: KeyPath, entry: JsonObject) -> Iterator[Problem]:
+    stdio: list[str] = [key for key in _STDIO_KEYS if key in entry]
+    if entry.get("type") == "stdio":
+        stdio.append("type")
+    if stdio:
+        yield document.problem((*path, stdio[0]), f"{_LATER} (stdio upstreams)", allowed="url", remedy=_USE_BRIDGE)
+        entry.setdefault("url", _STAND_IN)
+    for key in stdio:
+        del entry[key]
+    for key, allowed in (("type", "http"), ("transport", "auto, streamable-http")):
+        if entry.get(key) == "sse":
+            yield _problem(document, (*path, key), "sse", allowed, _USE_HTTP)
+            del entry[key]
+    kind = _section(entry, "auth").get("type")
+    if kind in ("client_credentials", "token_exchange"):
+        remedy = "write type: passthrough, or a static credential under headers"
+        yield _problem(document, (*path, "auth", "type"), kind, "none, passthrough", remedy)
+        del entry["auth"]
+
+
+def _section(holder: JsonObject, key: str) -> JsonObject:
+    section = holder.get(key)
+    return section if isinstance(section, dict) else {}
+
+
+def _problem(document: Document, path: KeyPath, found: str, allowed: str, remedy: str) -> Problem:
+    return document.problem(path, _LATER, f'"{found}"', allowed, remedy)

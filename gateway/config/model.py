@@ -1,0 +1,292 @@
+"""The configuration, checked and typed: one class per section, defaults as people write them.
+
+A key's name in YAML is its alias; durations carry `_s` in Python and are seconds, sizes are bytes. The reference is
+docs/configuration.md, and config/gateway.yaml shows every key with its default; tests hold the three together.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_serializer, model_validator
+from pydantic_core import PydanticCustomError
+
+from gateway.config.addresses import AllowedHost, BindHost, EndpointPath, Origin, Url
+from gateway.config.secret import Digest, Headers, StateKeys
+from gateway.config.values import Count, Duration, Port, PositiveDuration, Size, all_wrong, split_texts, wrong
+
+_UPSTREAM_NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
+_QUESTION_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+_ItemT = TypeVar("_ItemT")
+
+
+def _parse_upstream_name(value: object) -> object:
+    if value == "legacy":
+        raise wrong("a reserved name", "any other name", remedy="choose another name")
+    return _matching(_UPSTREAM_NAME, value, "1 to 32 of a-z, 0-9 and -")
+
+
+def _parse_question_name(value: object) -> object:
+    return _matching(_QUESTION_NAME, value, "up to 64 letters, digits and _ . -, such as user_name")
+
+
+def _matching(pattern: re.Pattern[str], value: object, allowed: str) -> object:
+    if isinstance(value, str) and pattern.fullmatch(value):
+        return value
+    raise wrong("not a name", allowed, remedy="choose another name")
+
+
+def _parse_text(value: object) -> object:
+    if isinstance(value, str) and value.strip() and value.isprintable():
+        return value
+    raise wrong("not a name", "text on one line", remedy="write a name")
+
+
+def _parse_admin(value: object) -> object:
+    if value is False or value == "false":
+        return None
+    if value is None or isinstance(value, dict | Admin):
+        return value or {}
+    raise wrong("neither false nor an address", "false, or host and port", remedy="write admin: false")
+
+
+def _parse_scopes(value: object) -> object:
+    return None if value is None else split_texts(value)
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _none_as_list(value: object) -> object:
+    return [] if value is None else value
+
+
+def _none_as_mapping(value: object) -> object:
+    return {} if value is None else value
+
+
+Listed = Annotated[tuple[_ItemT, ...], BeforeValidator(_none_as_list)]
+SplitList = Annotated[tuple[_ItemT, ...], BeforeValidator(split_texts)]
+UpstreamName = Annotated[str, BeforeValidator(_parse_upstream_name)]
+QuestionName = Annotated[str, BeforeValidator(_parse_question_name)]
+Text = Annotated[str, BeforeValidator(_parse_text)]
+
+
+def _key(name: str, default: str) -> Any:
+    """A key whose Python name says the unit."""
+    return Field(default, alias=name)
+
+
+class Section(BaseModel):
+    """What all sections share: frozen, no unknown keys, and an empty section is one of defaults."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_as_defaults(cls, value: object) -> object:
+        return _none_as_mapping(value)
+
+
+class Admin(Section):
+    """The address of the operator's own port."""
+
+    host: BindHost = "127.0.0.1"
+    port: Port = 9090
+
+
+class Server(Section):
+    """The front door."""
+
+    host: BindHost = "127.0.0.1"
+    port: Port = 8080
+    path: EndpointPath = "/mcp"
+    allowed_origins: SplitList[Origin] = ()
+    allowed_hosts: SplitList[AllowedHost] = ()
+    max_body_bytes: Size = _key("max_body_bytes", "4MiB")
+    keepalive_s: PositiveDuration = _key("keepalive", "15s")
+    stream_after_s: Duration = _key("stream_after", "5s")
+    drain_s: Duration = _key("drain", "30s")
+    admin: Annotated[Admin | None, BeforeValidator(_parse_admin)] = Admin()
+
+    @property
+    def clashes(self) -> bool:
+        """Whether both ports are the same one."""
+        return self.admin is not None and self.port == self.admin.port != 0
+
+    @model_validator(mode="after")
+    def _check_ports(self) -> Self:
+        if self.clashes:
+            raise wrong("the port of the server itself", "another port", found=str(self.port), at=("admin", "port"))
+        return self
+
+    @field_serializer("admin", when_used="json")
+    def _write_admin(self, admin: Admin | None) -> Admin | bool:
+        return False if admin is None else admin
+
+
+class Sessions(Section):
+    """How sessions towards a legacy server are kept."""
+
+    reuse: Literal["pooled", "sticky", "none"] = "pooled"
+    max: Count = 64
+    idle_s: PositiveDuration = _key("idle", "5m")
+
+
+class UpstreamAuth(Section):
+    """Whose credential an upstream gets, beside the configured headers."""
+
+    type: Literal["none", "passthrough"] = "none"
+
+
+class Upstream(Section):
+    """One server behind the gateway."""
+
+    type: Literal["http", "streamable-http", "streamableHttp"] = Field("http", exclude=True)
+    url: Url = Field(repr=False)
+    era: Literal["auto", "modern", "legacy"] = "auto"
+    transport: Literal["auto", "streamable-http"] = "auto"
+    headers: Annotated[Headers, BeforeValidator(_none_as_mapping)] = {}
+    timeout_s: PositiveDuration = _key("timeout", "60s")
+    max_duration_s: PositiveDuration = _key("max_duration", "10m")
+    connect_timeout_s: PositiveDuration = _key("connect_timeout", "10s")
+    max_message_bytes: Size = _key("max_message_bytes", "64MiB")
+    pass_client_info: bool = False
+    sessions: Sessions = Sessions()
+    auth: UpstreamAuth = UpstreamAuth()
+
+    def plain_headers(self) -> dict[str, str]:
+        """The configured headers with their secrets told, to be sent and for nothing else."""
+        return {name: value.get_secret_value() for name, value in self.headers.items()}
+
+    @model_validator(mode="after")
+    def _check_authorization(self) -> Self:
+        if self.auth.type == "passthrough" and any(name.lower() == "authorization" for name in self.headers):
+            remedy = "keep the header, or auth: {type: passthrough}"
+            raise wrong(
+                "an Authorization header is configured too", "one of both", found="", at=("auth",), remedy=remedy
+            )
+        return self
+
+
+class Rounds(Section):
+    """Calls that wait for an answer of the client."""
+
+    ttl_s: PositiveDuration = _key("ttl", "10m")
+    max: Count = 1000
+    max_per_principal: Count = 20
+    max_per_upstream: Count | None = None
+    gather_s: Duration = _key("gather", "60ms")
+    gather_max_s: Duration = _key("gather_max", "300ms")
+    recovery: Literal["auto", "off"] = "auto"
+    names: Annotated[Mapping[Text, Listed[QuestionName]], BeforeValidator(_none_as_mapping)] = {}
+
+    @model_validator(mode="after")
+    def _check_gather(self) -> Self:
+        if self.gather_s > self.gather_max_s:
+            raise wrong(
+                "shorter than gather", "gather, or longer", found="", at=("gather_max",), remedy="raise gather_max"
+            )
+        return self
+
+
+class State(Section):
+    """What seals the tokens that clients carry, and where suspended calls are known."""
+
+    keys: StateKeys = ()
+    store: Literal["memory://"] = "memory://"
+
+
+class Cache(Section):
+    """The hints that results carry where an upstream gives none."""
+
+    ttl_s: Duration = _key("ttl", "0s")
+    scope: Literal["private", "public"] = "private"
+
+
+class ApiKey(Section):
+    """One user: the digest of a key, and the upstreams that it opens (None: all)."""
+
+    name: Text
+    sha256: Digest
+    scopes: Annotated[frozenset[str] | None, BeforeValidator(_parse_scopes)] = None
+
+
+class Auth(Section):
+    """Who may use the gateway."""
+
+    type: Literal["none", "api_key"] = "none"
+    keys: Listed[ApiKey] = ()
+
+    @model_validator(mode="after")
+    def _check_keys(self) -> Self:
+        if self.type == "api_key" and not self.keys:
+            raise wrong(
+                "api_key without keys",
+                "at least one key",
+                found="",
+                at=("keys",),
+                remedy='write keys: [{name: alice, sha256: "..."}]',
+            )
+        if self.type == "none" and self.keys:
+            raise wrong("keys without api_key", "no keys", found="", at=("keys",), remedy="write type: api_key")
+        errors = self._written_twice("name", [key.name for key in self.keys])
+        errors += self._written_twice("sha256", [key.sha256.get_secret_value() for key in self.keys])
+        if errors:
+            raise all_wrong(errors)
+        return self
+
+    @staticmethod
+    def _written_twice(what: str, values: list[str]) -> list[PydanticCustomError]:
+        again = (number for number, value in enumerate(values) if value in values[:number])
+        return [wrong("written twice", found="", at=("keys", number, what), remedy="keep one") for number in again]
+
+
+class Log(Section):
+    """What is logged."""
+
+    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = "info"
+
+
+class Settings(Section):
+    """Everything the operator decided."""
+
+    server: Server = Server()
+    upstreams: Annotated[Mapping[UpstreamName, Upstream], BeforeValidator(_none_as_mapping)] = {}
+    prefix: Literal["auto", "always", "never"] = "auto"
+    partial: Literal["degrade", "fail"] = "degrade"
+    rounds: Rounds = Rounds()
+    state: State = State()
+    cache: Cache = Cache()
+    auth: Auth = Auth()
+    log: Log = Log()
+
+    def listening_on(self, host: str | None, port: int | None) -> "Settings":
+        """The same settings with another address, as the command line gives it (None: as it is)."""
+        changes = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
+        return self.model_copy(update={"server": self.server.model_copy(update=changes)})
+
+    @model_validator(mode="after")
+    def _check_upstreams(self) -> Self:
+        if not self.upstreams:
+            remedy = "write upstreams: {docs: {url: https://docs.example.com/mcp}}"
+            raise wrong("no upstream", "at least one", found="", at=("upstreams",), remedy=remedy)
+        return self
+
+    @model_validator(mode="after")
+    def _check_scopes(self) -> Self:
+        errors = [
+            wrong(
+                "not an upstream",
+                ", ".join(self.upstreams),
+                found=f'"{scope}"',
+                at=("auth", "keys", number, "scopes"),
+                remedy="name an upstream",
+            )
+            for number, key in enumerate(self.auth.keys)
+            for scope in sorted((key.scopes or frozenset()) - self.upstreams.keys())
+        ]
+        if errors:
+            raise all_wrong(errors)
+        return self

@@ -1,0 +1,62 @@
+"""What `check` says of a configuration that can be used: what was understood, and what the operator should know."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import yaml
+
+from gateway.config.addresses import is_every_address, is_loopback
+from gateway.config.model import Settings, Upstream
+from gateway.config.values import duration_text
+
+
+def summary(settings: Settings) -> str:
+    """Write settings as YAML, every default filled in and every secret as `***`."""
+    return yaml.safe_dump(settings.model_dump(mode="json", by_alias=True), sort_keys=False, width=1000)
+
+
+def warnings(settings: Settings) -> tuple[str, ...]:
+    """Name what is allowed and yet may surprise, one line each: the key, what it means, what to do."""
+    return (*_server_warnings(settings), *_upstream_warnings(settings))
+
+
+def _server_warnings(settings: Settings) -> Iterator[str]:
+    host = settings.server.host
+    if not settings.state.keys:
+        yield (
+            "state.keys: none, so a key is made at each start, and calls that wait for an answer end with the process; "
+            "run era-gateway keygen"
+        )
+    if is_every_address(host) and not settings.server.allowed_hosts:
+        yield (
+            f"server.allowed_hosts: none while bound to {host}, so the Host header is not checked; "
+            "name the hosts that clients use"
+        )
+    is_open = settings.auth.type == "none" and not is_loopback(host)
+    if is_open and any(upstream.headers for upstream in settings.upstreams.values()):
+        yield (
+            f"auth.type: none while bound to {host}, so whoever reaches the port uses the upstreams' credentials; "
+            "write auth: {type: api_key, ...}"
+        )
+
+
+def _upstream_warnings(settings: Settings) -> Iterator[str]:
+    for name, upstream in settings.upstreams.items():
+        if _tells_secrets(upstream):
+            yield f"upstreams.{name}.url: http:// to another machine shows its credentials to the network; use https://"
+        if upstream.timeout_s > upstream.max_duration_s:
+            limit = duration_text(upstream.max_duration_s)
+            yield f"upstreams.{name}.timeout: longer than max_duration, which ends every call after {limit}; raise that"
+    if len(settings.upstreams) > 1:
+        path = settings.server.path
+        yield f"upstreams: several are not merged in this release; give clients {path}/NAME instead of {path}"
+    for key, value, default in (("prefix", settings.prefix, "auto"), ("partial", settings.partial, "degrade")):
+        if value != default:
+            yield f"{key}: {value} has no effect in this release, which merges no upstreams; write {key}: {default}"
+
+
+def _tells_secrets(upstream: Upstream) -> bool:
+    """Whether a credential leaves this machine in clear text."""
+    url = urlsplit(upstream.url)
+    has_secrets = bool(upstream.headers) or upstream.auth.type == "passthrough"
+    return has_secrets and url.scheme == "http" and not is_loopback(url.hostname or "")
