@@ -54,7 +54,8 @@ def _strings(value: Json) -> list[str]:
 
 
 def _check_field(field: str, schema: Json, value: Json) -> None:
-    for fault in _faults(schema, value) if isinstance(schema, dict) else ():
+    fault = next(_faults(schema, value), None) if isinstance(schema, dict) else None
+    if fault is not None:
         raise ValueError(f"{field} {fault}")
 
 
