@@ -69,30 +69,30 @@ def _faults(schema: JsonObject, value: Json) -> Iterator[str]:
     elif isinstance(value, list):
         yield from _selection_faults(schema, value)
     elif _is_number(value):
-        yield from _limit_faults(schema, "minimum", "maximum", value, "")
+        yield from _limit_faults(schema, "minimum", "maximum", value, "be {}")
 
 
 def _string_faults(schema: JsonObject, value: str) -> Iterator[str]:
-    yield from _limit_faults(schema, "minLength", "maxLength", len(value), " characters")
+    yield from _limit_faults(schema, "minLength", "maxLength", len(value), "have {} characters")
     wanted = schema.get("format")
     if isinstance(wanted, str) and wanted in _FORMATS and not _FORMATS[wanted](value):
         yield f"must be in the format {wanted}"
 
 
 def _selection_faults(schema: JsonObject, value: list[Json]) -> Iterator[str]:
-    yield from _limit_faults(schema, "minItems", "maxItems", len(value), " choices")
+    yield from _limit_faults(schema, "minItems", "maxItems", len(value), "have {} choices")
     items = schema.get("items")
     choices = _choices(items) if isinstance(items, dict) else None
     if not all(isinstance(entry, str) and _is_allowed(choices, entry) for entry in value):
         yield "must be a list of the choices"
 
 
-def _limit_faults(schema: JsonObject, least: str, most: str, size: float, unit: str) -> Iterator[str]:
+def _limit_faults(schema: JsonObject, least: str, most: str, size: float, what: str) -> Iterator[str]:
     low, high = schema.get(least), schema.get(most)
     if _is_number(low) and size < low:
-        yield f"must be at least {low}{unit}"
+        yield "must " + what.format(f"at least {low}")
     if _is_number(high) and size > high:
-        yield f"must be at most {high}{unit}"
+        yield "must " + what.format(f"at most {high}")
 
 
 def _choices(schema: JsonObject) -> list[Json] | None:

@@ -9,10 +9,11 @@ from gateway.wire.jsonrpc import JsonObject
 FORM: JsonObject = {"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}}
 URL: JsonObject = {"mode": "url", "message": "Open", "url": "https://pay.test/"}
 MESSAGES: JsonObject = {"messages": [], "maxTokens": 5}
+WITH_TOOLS: JsonObject = {**MESSAGES, "tools": [], "includeContext": "thisServer"}
 
 
 def test_only_what_a_legacy_server_may_rely_on_is_declared() -> None:
-    declared = {
+    declared: JsonObject = {
         "elicitation": {"form": {}, "url": {}},
         "sampling": {"tools": {}},
         "roots": {},
@@ -60,7 +61,8 @@ def test_the_order_of_keys_does_not_make_another_session() -> None:
 
 
 def test_different_capabilities_make_different_sessions() -> None:
-    assert len({canonical(c) for c in ({}, {"roots": {}}, {"sampling": {}}, {"sampling": {"tools": {}}})}) == 4
+    declared: list[JsonObject] = [{}, {"roots": {}}, {"sampling": {}}, {"sampling": {"tools": {}}}]
+    assert len({canonical(capabilities) for capabilities in declared}) == 4
 
 
 @pytest.mark.parametrize(
@@ -71,10 +73,10 @@ def test_different_capabilities_make_different_sessions() -> None:
         (methods.ELICIT, URL, {"elicitation": {"url": {}}}),
         (methods.SAMPLE, MESSAGES, {"sampling": {}}),
         (methods.SAMPLE, {**MESSAGES, "includeContext": "none"}, {"sampling": {}}),
-        (methods.SAMPLE, {**MESSAGES, "tools": [], "includeContext": "thisServer"}, {"sampling": {"tools": {}, "context": {}}}),
+        (methods.SAMPLE, WITH_TOOLS, {"sampling": {"tools": {}, "context": {}}}),
         (methods.LIST_ROOTS, None, {"roots": {"listChanged": True}}),
     ],
-)  # fmt: skip
+)
 def test_nothing_is_missing_for_what_was_declared(method: str, params: JsonObject | None, declared: JsonObject) -> None:
     assert missing_for(method, params, declared) is None
 
@@ -100,7 +102,12 @@ def test_exactly_the_missing_parts_are_named(
 
 
 def test_what_several_questions_miss_is_united() -> None:
-    parts = [{"elicitation": {"form": {}}}, None, {"sampling": {}}, {"elicitation": {"url": {}}}]
+    parts: list[JsonObject | None] = [
+        {"elicitation": {"form": {}}},
+        None,
+        {"sampling": {}},
+        {"elicitation": {"url": {}}},
+    ]
     assert merge(parts) == {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
 
 

@@ -37,7 +37,7 @@ def test_instructions_that_are_no_text_are_left_out(instructions: Json) -> None:
 
 
 def test_only_what_the_gateway_can_keep_is_promised() -> None:
-    declared = {
+    declared: JsonObject = {
         "tools": {},
         "completions": {},
         "logging": {},
@@ -49,7 +49,7 @@ def test_only_what_the_gateway_can_keep_is_promised() -> None:
 
 
 def test_changes_are_promised_where_they_can_be_seen() -> None:
-    declared = {"resources": {"listChanged": True, "subscribe": True, "x": 1}}
+    declared: JsonObject = {"resources": {"listChanged": True, "subscribe": True, "x": 1}}
     assert to_modern_capabilities(declared, watchable=True) == declared
     assert to_modern_capabilities(declared, watchable=False) == {"resources": {"x": 1}}
 
@@ -69,7 +69,7 @@ def test_a_capability_that_is_merely_true_is_there() -> None:
 
 @pytest.mark.parametrize("absent", [{"prompts"}, {methods.PROMPTS_LIST}])
 def test_what_turned_out_to_be_absent_is_not_promised(absent: set[str]) -> None:
-    declared = {"tools": {}, "prompts": {}}
+    declared: JsonObject = {"tools": {}, "prompts": {}}
     assert to_modern_capabilities(declared, absent=frozenset(absent), watchable=True) == {"tools": {}}
 
 
