@@ -37,6 +37,7 @@ _LIMITS: Final = {
 }
 _OTHER_NAMES: Final = {"mcpservers": "upstreams", "servers": "upstreams", "serverurl": "url", "endpoint": "url"}
 """What other programs call a key of ours."""
+_LONGEST: Final = 80
 
 
 def check(document: Document, tree: JsonObject, unknown: frozenset[KeyPath]) -> tuple[Settings | None, list[Problem]]:
@@ -105,9 +106,10 @@ def _built_in(document: Document, path: KeyPath, detail: ErrorDetails) -> Proble
 
 
 def _shown(value: Json) -> str:
-    if isinstance(value, str):
-        return f'"{value}"'.encode("unicode_escape").decode() if not value.isprintable() else f'"{value}"'
-    return _kind(value) if isinstance(value, dict | list | None) else str(value)
+    if not isinstance(value, str):
+        return _kind(value) if isinstance(value, dict | list | None) else str(value)
+    short = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}..."
+    return f'"{short if short.isprintable() else short.encode("unicode_escape").decode()}"'
 
 
 def _kind(value: Json) -> str:

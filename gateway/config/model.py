@@ -4,42 +4,18 @@ A key's name in YAML is its alias; durations carry `_s` in Python and are second
 docs/configuration.md, and config/gateway.yaml shows every key with its default; tests hold the three together.
 """
 
-import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_serializer, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
 from gateway.config.addresses import AllowedHost, BindHost, EndpointPath, Origin, Url
+from gateway.config.names import QuestionName, Text, UpstreamName
 from gateway.config.secret import Digest, Headers, StateKeys
 from gateway.config.values import Count, Duration, Port, PositiveDuration, Size, all_wrong, split_texts, wrong
 
-_UPSTREAM_NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
-_QUESTION_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 _ItemT = TypeVar("_ItemT")
-
-
-def _parse_upstream_name(value: object) -> object:
-    if value == "legacy":
-        raise wrong("a reserved name", "any other name", remedy="choose another name")
-    return _matching(_UPSTREAM_NAME, value, "1 to 32 of a-z, 0-9 and -")
-
-
-def _parse_question_name(value: object) -> object:
-    return _matching(_QUESTION_NAME, value, "up to 64 letters, digits and _ . -, such as user_name")
-
-
-def _matching(pattern: re.Pattern[str], value: object, allowed: str) -> object:
-    if isinstance(value, str) and pattern.fullmatch(value):
-        return value
-    raise wrong("not a name", allowed, remedy="choose another name")
-
-
-def _parse_text(value: object) -> object:
-    if isinstance(value, str) and value.strip() and value.isprintable():
-        return value
-    raise wrong("not a name", "text on one line", remedy="write a name")
 
 
 def _parse_admin(value: object) -> object:
@@ -58,6 +34,13 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
+def _at_least_one(upstreams: Mapping[str, "Upstream"]) -> Mapping[str, "Upstream"]:
+    if not upstreams:
+        remedy = "write upstreams: {docs: {url: https://docs.example.com/mcp}}"
+        raise wrong("no upstream", "at least one", found="", remedy=remedy)
+    return upstreams
+
+
 def _none_as_list(value: object) -> object:
     return [] if value is None else value
 
@@ -68,9 +51,6 @@ def _none_as_mapping(value: object) -> object:
 
 Listed = Annotated[tuple[_ItemT, ...], BeforeValidator(_none_as_list)]
 SplitList = Annotated[tuple[_ItemT, ...], BeforeValidator(split_texts)]
-UpstreamName = Annotated[str, BeforeValidator(_parse_upstream_name)]
-QuestionName = Annotated[str, BeforeValidator(_parse_question_name)]
-Text = Annotated[str, BeforeValidator(_parse_text)]
 
 
 def _key(name: str, default: str) -> Any:
@@ -118,7 +98,8 @@ class Server(Section):
     @model_validator(mode="after")
     def _check_ports(self) -> Self:
         if self.clashes:
-            raise wrong("the port of the server itself", "another port", found=str(self.port), at=("admin", "port"))
+            at, remedy = ("admin", "port"), "choose another one, or write admin: false"
+            raise wrong("the port of the server itself", found=str(self.port), at=at, remedy=remedy)
         return self
 
     @field_serializer("admin", when_used="json")
@@ -253,7 +234,9 @@ class Settings(Section):
     """Everything the operator decided."""
 
     server: Server = Server()
-    upstreams: Annotated[Mapping[UpstreamName, Upstream], BeforeValidator(_none_as_mapping)] = {}
+    upstreams: Annotated[
+        Mapping[UpstreamName, Upstream], BeforeValidator(_none_as_mapping), AfterValidator(_at_least_one)
+    ] = {}
     prefix: Literal["auto", "always", "never"] = "auto"
     partial: Literal["degrade", "fail"] = "degrade"
     rounds: Rounds = Rounds()
@@ -266,13 +249,6 @@ class Settings(Section):
         """The same settings with another address, as the command line gives it (None: as it is)."""
         changes = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
         return self.model_copy(update={"server": self.server.model_copy(update=changes)})
-
-    @model_validator(mode="after")
-    def _check_upstreams(self) -> Self:
-        if not self.upstreams:
-            remedy = "write upstreams: {docs: {url: https://docs.example.com/mcp}}"
-            raise wrong("no upstream", "at least one", found="", at=("upstreams",), remedy=remedy)
-        return self
 
     @model_validator(mode="after")
     def _check_scopes(self) -> Self:

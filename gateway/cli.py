@@ -1,0 +1,288 @@
+"""The command line: serve, check, probe, keygen, demo.
+
+Exit codes: 0 fine, 1 problems (each a line on stderr), 2 a command line that cannot be read. What a command needs is
+imported when it runs, so that the others stay quick.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+
+from gateway import __version__
+from gateway.errors import GatewayError
+
+if TYPE_CHECKING:
+    from gateway.config.model import Settings
+    from gateway.upstream.probe import Description
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_ENVIRONMENT: Final = "Without -c, environment variables configure one upstream: ERA_GATEWAY_UPSTREAM_URL and others."
+_POLL_S: Final = 1.0
+_KILL_AFTER_S: Final = 5.0
+"""How much longer than its drain time a process may take to stop."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        argv: the arguments; those of the process by default.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        SystemExit: 2 for a bad command line; 0 after --help and --version.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except GatewayError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has left. Python flushes stdout once more at exit, and would complain then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="era-gateway",
+        description="A stateless MCP endpoint (2026-07-28) in front of servers of every era.",
+        epilog="Exit codes: 0 fine, 1 problems, 2 a command line that cannot be read.",
+    )
+    parser.add_argument("--version", action="version", version=f"era-gateway {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_serve(commands)
+    _add_check(commands)
+    _add_probe(commands)
+    _add_keygen(commands)
+    _add_demo(commands)
+    return parser
+
+
+def _add_serve(commands: _Commands) -> None:
+    about = "Run the gateway until it is told to stop (SIGTERM, or Ctrl-C)."
+    parser = commands.add_parser("serve", help="run the gateway", description=about, epilog=_ENVIRONMENT)
+    _add_config(parser)
+    parser.add_argument("--host", help="listen on this address instead of server.host")
+    parser.add_argument("--port", type=_port, help="listen on this port instead of server.port; 0: any free one")
+    parser.add_argument("--reload", action="store_true", help="start anew when the configuration file changes")
+    parser.set_defaults(run=_serve, parser=parser)
+
+
+def _add_check(commands: _Commands) -> None:
+    about = "List every problem of a configuration; if there is none, print what was understood, secrets as ***."
+    parser = commands.add_parser("check", help="check a configuration", description=about, epilog=_ENVIRONMENT)
+    _add_config(parser)
+    parser.set_defaults(run=_check)
+
+
+def _add_probe(commands: _Commands) -> None:
+    about = "Ask a server which era, version, transport and capabilities it speaks."
+    usage = "era-gateway probe [-h] [--header 'NAME: VALUE'] URL | -- COMMAND ARG..."
+    parser = commands.add_parser("probe", help="ask a server what it speaks", description=about, usage=usage)
+    parser.add_argument("target", nargs="+", metavar="URL", help="the server's MCP endpoint, such as https://HOST/mcp")
+    parser.add_argument(
+        "--header", action="append", default=[], type=_header, metavar="'NAME: VALUE'", help="send it; may be repeated"
+    )
+    parser.set_defaults(run=_probe, parser=parser)
+
+
+def _add_keygen(commands: _Commands) -> None:
+    about = "Print a new key for state.keys. Put the newest first, and keep the old one until rounds.ttl has passed."
+    parser = commands.add_parser("keygen", help="print a new state key", description=about)
+    parser.set_defaults(run=_keygen)
+
+
+def _add_demo(commands: _Commands) -> None:
+    about = "Run a small legacy server with the gateway in front of it, and print calls to paste."
+    parser = commands.add_parser("demo", help="try the gateway with a small server", description=about)
+    parser.add_argument("--port", type=_port, help="the gateway's port")
+    parser.set_defaults(run=_demo)
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the configuration file (YAML)")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"not a port: {text!r}; allowed: 0 to 65535")
+    return int(text)
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon:
+        raise argparse.ArgumentTypeError("not a header; write 'NAME: VALUE'")
+    return name.strip(), value.strip()
+
+
+def _settings(arguments: argparse.Namespace) -> "Settings":
+    from gateway.config.environment import from_environment
+    from gateway.config.load import load
+
+    path: Path | None = arguments.config
+    return from_environment(os.environ) if path is None else load(path, os.environ)
+
+
+def _settings_to_serve(arguments: argparse.Namespace) -> "Settings":
+    from gateway.config.problems import ConfigError, Problem
+
+    settings = _settings(arguments).listening_on(arguments.host, arguments.port)
+    if settings.server.clashes:
+        remedy = "choose another port, or write server.admin: false"
+        raise ConfigError((Problem("command line", None, "--port: the admin port", remedy=remedy),))
+    return settings
+
+
+def _warn(settings: "Settings") -> None:
+    from gateway.config.review import warnings
+
+    for warning in warnings(settings):
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from gateway.config.review import summary
+
+    settings = _settings(arguments)
+    _warn(settings)
+    print(f"# {arguments.config or 'environment'}: no problems; understood as follows\n{summary(settings)}", end="")
+    return 0
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    if arguments.reload and arguments.config is None:
+        arguments.parser.error("--reload watches a file: give one with -c")
+    settings = _settings_to_serve(arguments)
+    if arguments.reload:
+        return _serve_and_reload(arguments, settings)
+    from gateway.app import serve
+
+    _warn(settings)
+    serve(settings)
+    return 0
+
+
+def _serve_and_reload(arguments: argparse.Namespace, settings: "Settings") -> int:
+    """Serve in a process of its own, and replace that when the file changes; not while the file has problems."""
+    signal.signal(signal.SIGTERM, _leave)
+    stamp = _stamp(arguments.config)
+    process = _start(arguments)
+    try:
+        while True:
+            try:
+                return process.wait(_POLL_S)
+            except subprocess.TimeoutExpired:
+                changed, stamp = stamp, _stamp(arguments.config) or stamp
+            if changed == stamp:
+                continue
+            try:
+                successor = _settings_to_serve(arguments)
+            except GatewayError as error:
+                print(f"{error}\nstill serving the configuration from before", file=sys.stderr)
+                continue
+            _stop(process, settings)
+            settings, process = successor, _start(arguments)
+    finally:
+        _stop(process, settings)
+
+
+def _leave(_signal: int, _frame: object) -> NoReturn:
+    raise SystemExit(0)
+
+
+def _stamp(path: Path) -> int | None:
+    """When a file was changed; None for the moment in which an editor replaces it."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def _start(arguments: argparse.Namespace) -> "subprocess.Popen[bytes]":
+    host = ["--host", arguments.host] if arguments.host is not None else []
+    port = ["--port", str(arguments.port)] if arguments.port is not None else []
+    command = [sys.executable, "-m", "gateway", "serve", "-c", str(arguments.config), *host, *port]
+    return subprocess.Popen(command)  # noqa: S603 - this program itself, with arguments that it was given
+
+
+def _stop(process: "subprocess.Popen[bytes]", settings: "Settings") -> None:
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(settings.server.drain_s + _KILL_AFTER_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _probe(arguments: argparse.Namespace) -> int:
+    target: str = arguments.target[0]
+    if len(arguments.target) > 1 or "://" not in target:
+        print("probe: stdio servers come with a later release; give an http:// or https:// URL", file=sys.stderr)
+        return 1
+    if not target.lower().startswith(("http://", "https://")):
+        arguments.parser.error("not an http:// or https:// URL")
+    import asyncio
+
+    from gateway.upstream.probe import describe
+
+    print(_report(asyncio.run(describe(target, dict(arguments.header)))))
+    return 0
+
+
+def _report(found: "Description") -> str:
+    rows = [
+        ("era", found.era),
+        ("version", found.version),
+        ("transport", found.transport),
+        ("server", _server_name(found.server_info or {})),
+        ("capabilities", ", ".join(_capability(name, value) for name, value in (found.capabilities or {}).items())),
+        ("instructions", found.instructions),
+        *(("note", note) for note in found.notes),
+    ]
+    return "\n".join(f"{name:14}{_printable(str(value))}" for name, value in rows if value)
+
+
+def _server_name(info: Mapping[str, object]) -> str:
+    title = f"({info['title']})" if info.get("title") else ""
+    return " ".join(str(part) for part in (info.get("name"), info.get("version"), title) if part)
+
+
+def _capability(name: str, value: object) -> str:
+    parts = [key for key, on in value.items() if on is not False] if isinstance(value, dict) else []
+    return f"{name} ({', '.join(parts)})" if parts else name
+
+
+def _printable(text: str) -> str:
+    """Text of a stranger, without what a terminal would obey."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _keygen(_arguments: argparse.Namespace) -> int:
+    from cryptography.fernet import Fernet
+
+    print(Fernet.generate_key().decode())
+    return 0
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from gateway.app import demo
+
+    demo(arguments.port)
+    return 0
