@@ -159,7 +159,7 @@ class EraResolver:
             async with asyncio.timeout(self._timeout_s):
                 reply = await self._http.post(encode(message), {**headers, **probe_headers})
                 try:
-                    body = await _read(reply)
+                    body = await read_answer(reply)
                 finally:
                     reply.finish()
         except TimeoutError:
@@ -172,7 +172,7 @@ class EraResolver:
         return era.verdict(reply.status, reply.headers, body, has_credential=has_credential)
 
 
-async def _read(reply: Reply) -> bytes:
+async def read_answer(reply: Reply) -> bytes:
     """The message that answers the probe; `b""` if there is none."""
     if reply.kind == "json":
         return await reply.read_message_bytes()

@@ -5,6 +5,7 @@ may have reached the server, a broken connection leaves the outcome unknown. No 
 """
 
 import ssl
+from collections.abc import Mapping
 from typing import Final
 
 import aiohttp
@@ -14,6 +15,8 @@ from gateway.errors import UpstreamError
 FAILURES: Final = (aiohttp.ClientError, OSError)
 """What aiohttp raises when it sends or reads."""
 
+_RETRY_AFTER_S = 1
+_MAX_DIGITS = 8
 _REFUSED_WRITE = "Cannot write to closing transport"
 
 
@@ -39,6 +42,31 @@ def outcome_unknown(upstream: str) -> UpstreamError:
         "outcome_unknown",
         f"The connection to upstream {upstream!r} broke after the request was sent: its outcome is unknown",
     )
+
+
+def broken_stream(upstream: str) -> UpstreamError:
+    """The upstream ended its stream before the response; the request may have been executed."""
+    return UpstreamError(
+        upstream, "outcome_unknown", f"Upstream {upstream!r} ended its reply without a response: the outcome is unknown"
+    )
+
+
+def no_answer(upstream: str, status: int, headers: Mapping[str, str]) -> UpstreamError:
+    """The upstream answered with something that holds no JSON-RPC response."""
+    if status in (429, 503):
+        message = f"Upstream {upstream!r} is overloaded (HTTP {status})"
+        return UpstreamError(
+            upstream, "full", message, retryable=True, retry_after_s=retry_after_s(headers) or _RETRY_AFTER_S
+        )
+    if status in (408, 504):
+        return UpstreamError(upstream, "timeout", f"Upstream {upstream!r} timed out (HTTP {status})")
+    return nonsense(upstream, f"answered with HTTP {status} and no JSON-RPC response")
+
+
+def retry_after_s(headers: Mapping[str, str]) -> int | None:
+    """The seconds that a server wants to be left alone for; None if it does not say, or gives a date."""
+    value = headers.get("Retry-After", "").strip()
+    return int(value) if value.isdecimal() and len(value) < _MAX_DIGITS else None
 
 
 def to_upstream_error(upstream: str, error: Exception) -> UpstreamError:
