@@ -1,1 +1,1 @@
-"""TODO."""
+"""Who a client is (inbound). May import `core` and below; knows headers, not HTTP."""

@@ -132,7 +132,7 @@ class Exchange:
         """A question while the client is there: refuse it, answer it from what was sent ahead, or gather it."""
         message = event.message
         if missing := self._missing_for(message):
-            self._missing = merge(self._missing, missing)
+            self._missing = merge([self._missing, missing]) or {}
             self.state = State.GATHERING
             return [_refusal(message, "The client does not support this"), Gather()]
         if refusal := self._refusal(message):
@@ -174,10 +174,10 @@ class Exchange:
 
     def _relay_progress(self, params: JsonObject) -> list[Command]:
         """Only this call's token, and only values that grow (2026-07-28, basic/utilities/progress)."""
-        token, value = self._leg.progress_token, params.get("progress")
-        if token is None or params.get("progressToken") != self.request_id:
+        token, value = self._leg.progress_token, notifications.progress_of(params)
+        if token is None or value is None or params.get("progressToken") != self.request_id:
             return []
-        if not notifications.is_number(value) or (self._progress is not None and value <= self._progress):
+        if self._progress is not None and value <= self._progress:
             return []
         self._progress = value
         return [Relay(notification(methods.PROGRESS, notifications.to_modern_progress(params, token)))]

@@ -19,6 +19,10 @@ class Question:
     method: str
     params: JsonObject
 
+    def to_input_request(self) -> JsonObject:
+        """What the client sees of it."""
+        return input_rounds.to_input_request(self.method, self.params)
+
     def check(self, answer: Json) -> None:
         """Check an answer against this question: its shape, and for a form the requested schema.
 
@@ -26,7 +30,7 @@ class Question:
             ProtocolError: `-32602`, naming the question and the field, never a value.
         """
         try:
-            input_rounds.check_answer(self.method, self.params, answer)
+            input_rounds.check_answer(self.to_input_request(), answer)
         except ValueError as error:
             raise ProtocolError(codes.INVALID_PARAMS, f"inputResponses.{self.name}: {error}") from error
 
@@ -113,13 +117,9 @@ class Questions:
 
     def missing_for(self, declared: JsonObject) -> JsonObject:
         """The capabilities that the open questions need and a request did not declare; empty if none."""
-        missing: JsonObject = {}
-        for question in self._open.values():
-            missing = capabilities.merge(
-                missing, capabilities.missing_for(question.method, question.params, declared) or {}
-            )
-        return missing
+        needs = (capabilities.missing_for(q.method, q.params, declared) for q in self._open.values())
+        return capabilities.merge(needs) or {}
 
     def to_input_requests(self) -> JsonObject:
         """The `inputRequests` of an `input_required` result."""
-        return {q.name: input_rounds.to_input_request(q.method, q.params) for q in self._open.values()}
+        return {question.name: question.to_input_request() for question in self._open.values()}

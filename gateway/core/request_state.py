@@ -26,8 +26,8 @@ _VERSION: Final = 1
 _ALPHABET: Final = re.compile(r"[A-Za-z0-9_-]+={0,2}")
 _UNBOUND: Final = frozenset({"_meta", "inputResponses", "requestState"})
 
-Kind = Literal["suspended", "repeat", "modern"]
-"""What the retry does: go on with a suspended exchange, make the call again, or carry a modern upstream's own state."""
+Kind = Literal["suspended", "modern"]
+"""What the token stands for: a round that this gateway keeps, or a modern upstream's own state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class RequestState:
     """What a token says.
 
     Args:
-        kind: what the retry does.
+        kind: what it stands for.
         upstream: the upstream that the call belongs to.
         principal: digest of the principal.
         request: digest of method, target and arguments.
@@ -43,7 +43,6 @@ class RequestState:
         handle: names a suspended exchange; 128 random bits.
         owner: the process that holds the exchange.
         inner: a modern upstream's own state, None if it sent none.
-        names: for `repeat`: the questions that were asked.
     """
 
     kind: Kind
@@ -54,7 +53,6 @@ class RequestState:
     handle: str = ""
     owner: str = ""
     inner: str | None = None
-    names: tuple[str, ...] = ()
 
 
 class RequestStateSealer:
@@ -100,7 +98,6 @@ class RequestStateSealer:
             raise refused("not a token of ours") from error
         if payload.pop("v", None) != _VERSION:
             raise refused("another version")
-        payload["names"] = tuple(payload.get("names", ()))
         return RequestState(**payload)
 
 

@@ -79,7 +79,7 @@ class LegacyCall:
         message: the request to send.
         limits: how long it may take.
         background: where work goes that nobody waits for.
-        release: called once, with whether the server is done with the call, when the session is no longer needed.
+        release: called once, with this call and whether the server is done with it, when the session is free.
     """
 
     def __init__(
@@ -89,13 +89,14 @@ class LegacyCall:
         message: JsonObject,
         limits: CallLimits,
         background: Background,
-        release: Callable[[bool], None],
+        release: Callable[["LegacyCall", bool], None],
     ) -> None:
         self.session = session
         self.exchange = exchange
         self._message = message
         self._limits = limits
         self._background = background
+        self.holds_session = True
         self._release = release
         self._loop = asyncio.get_running_loop()
         self._client: ClientStream | None = None
@@ -188,7 +189,8 @@ class LegacyCall:
         finally:
             self._clock = None
             self._end_gathering()
-            self._release(self._has_responded)
+            self.holds_session = False
+            self._release(self, self._has_responded)
 
     async def _converse(self) -> None:
         answer = await self.session.request(self._message)

@@ -86,6 +86,7 @@ class LegacySession:
         self.is_forgotten = False
         self.is_suspect = False
         self.is_exclusive = False
+        self.is_suspended = False
         self.hears_notifications = False
         self.listener: Closable | None = None
         self._credentials = credentials

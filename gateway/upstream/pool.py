@@ -95,6 +95,7 @@ class SessionPool:
             clean: whether the server is done with the call, as far as anybody can tell.
         """
         session.in_flight -= 1
+        self.unsuspend(session)
         if session.is_exclusive:
             self._release_exclusive(session, clean)
         else:
@@ -106,12 +107,15 @@ class SessionPool:
 
     def suspend(self, session: LegacySession) -> None:
         """The call on this session waits for its client: it no longer counts among those at work."""
+        session.is_suspended = True
         self._suspended += 1
         self._wake()
 
     def unsuspend(self, session: LegacySession) -> None:
-        """The client came back, or will not."""
-        self._suspended -= 1
+        """The call goes on, or has ended."""
+        if session.is_suspended:
+            session.is_suspended = False
+            self._suspended -= 1
 
     def sweep(self) -> None:
         """End what has been idle for too long."""

@@ -76,4 +76,4 @@ class Resumption:
     def _pause_s(self) -> float:
         if self._retry_ms is not None:
             return min(self._retry_ms / 1000, _MAX_PAUSE_S)
-        return _PAUSE_S * 2**self._attempts
+        return _PAUSE_S * float(2**self._attempts)

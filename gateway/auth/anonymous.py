@@ -1,0 +1,12 @@
+"""No authentication: everybody is the same principal."""
+
+from gateway.core.front_door import Headers
+from gateway.core.principal import ANONYMOUS, Principal
+
+
+class Anonymous:
+    """Takes everybody in."""
+
+    def authenticate(self, _headers: Headers) -> Principal:
+        """The one principal that everybody is."""
+        return ANONYMOUS

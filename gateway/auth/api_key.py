@@ -1,0 +1,75 @@
+"""API keys: `Authorization: Bearer KEY` or `X-API-Key: KEY`, known by their SHA-256 alone."""
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.core.front_door import Headers
+from gateway.core.principal import Principal
+from gateway.errors import ProtocolError
+from gateway.wire import codes
+
+_AUTHORIZATION: Final = b"authorization"
+_API_KEY: Final = b"x-api-key"
+_SCHEME: Final = b"bearer "
+_NOBODY: Final = bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A configured key.
+
+    Args:
+        name: whose it is; also the principal's id, so that a key can be replaced without losing what is open.
+        sha256: the digest of the key, in hex.
+        scopes: the upstreams that it opens; None: all.
+    """
+
+    name: str
+    sha256: str
+    scopes: frozenset[str] | None = None
+
+
+class ApiKeys:
+    """Recognizes principals by their keys."""
+
+    def __init__(self, keys: Iterable[ApiKey]) -> None:
+        self._principals = {
+            bytes.fromhex(key.sha256): Principal(f"api_key:{key.name}", key.name, key.scopes) for key in keys
+        }
+
+    def authenticate(self, headers: Headers) -> Principal:
+        """Find whose key a request carries.
+
+        Raises:
+            ProtocolError: 401, with a challenge; it does not say whether the key was missing or wrong in any other way
+                than RFC 6750 does.
+        """
+        if headers.is_repeated(_AUTHORIZATION) or headers.is_repeated(_API_KEY):
+            raise _unauthorized("Send one key only", 'Bearer error="invalid_request"')
+        key = _key_of(headers)
+        if key is None:
+            raise _unauthorized("An API key is required: Authorization: Bearer KEY, or X-API-Key: KEY", "Bearer")
+        digest = hashlib.sha256(key).digest()
+        # The digest is not the secret, but comparing it in constant time costs nothing and needs no argument.
+        found = _NOBODY
+        for known in self._principals:
+            if hmac.compare_digest(known, digest):
+                found = known
+        principal = self._principals.get(found)
+        if principal is None:
+            raise _unauthorized("This API key is not known", 'Bearer error="invalid_token"')
+        return principal
+
+
+def _key_of(headers: Headers) -> bytes | None:
+    authorization = headers.get(_AUTHORIZATION)
+    if authorization is not None and authorization[: len(_SCHEME)].lower() == _SCHEME:
+        return authorization[len(_SCHEME) :].strip()
+    return headers.get(_API_KEY)
+
+
+def _unauthorized(message: str, challenge: str) -> ProtocolError:
+    return ProtocolError(codes.INVALID_REQUEST, message, status=401, headers=(("www-authenticate", challenge),))

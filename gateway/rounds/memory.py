@@ -1,0 +1,141 @@
+"""The directory of one process: suspended rounds by handle, bounded in number and in time."""
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from gateway.core.principal import ANONYMOUS, Principal
+from gateway.errors import ProtocolError
+from gateway.wire import codes
+
+_RETRY_AFTER_S: Final = 10
+
+
+class Round(Protocol):
+    """Something that waits for its client."""
+
+    async def expire(self) -> None:
+        """Nobody came back in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundLimits:
+    """How many rounds may be suspended, and for how long.
+
+    Args:
+        ttl_s: seconds for which a round waits.
+        max_rounds: in all.
+        max_per_principal: of one authenticated principal; everybody anonymous is bounded by `max_rounds` alone.
+        max_per_upstream: on one upstream; None: no bound of its own.
+    """
+
+    ttl_s: float = 600.0
+    max_rounds: int = 1000
+    max_per_principal: int = 20
+    max_per_upstream: int | None = None
+
+
+@dataclass(slots=True)
+class _Entry:
+    round: Any
+    principal_id: str
+    upstream: str
+    timer: asyncio.TimerHandle
+
+
+class MemoryRounds:
+    """The suspended rounds of this process.
+
+    Args:
+        limits: how many, and for how long.
+        run: runs work in the background.
+
+    Attributes:
+        owner: names this process in the tokens that it seals.
+    """
+
+    def __init__(self, limits: RoundLimits, run: Callable[[Any], object]) -> None:
+        self.owner = secrets.token_hex(8)
+        self.limits = limits
+        self._run = run
+        self._entries: dict[str, _Entry] = {}
+        self._by_principal: Counter[str] = Counter()
+        self._by_upstream: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def ttl_s(self) -> float:
+        """Seconds for which a round waits."""
+        return self.limits.ttl_s
+
+    def admit(self, principal: Principal, upstream: str) -> None:
+        """Make sure that one more round may be suspended.
+
+        Raises:
+            ProtocolError: 429 when the principal has too many, 503 when all have; with `Retry-After`.
+        """
+        limits = self.limits
+        if principal.id != ANONYMOUS.id and self._by_principal[principal.id] >= limits.max_per_principal:
+            raise _full(429, f"You have {limits.max_per_principal} questions open; answer one, or let one expire")
+        if len(self._entries) >= limits.max_rounds:
+            raise _full(503, "The gateway has no room for another open question")
+        if limits.max_per_upstream is not None and self._by_upstream[upstream] >= limits.max_per_upstream:
+            raise _full(503, f"Upstream {upstream!r} has no room for another open question")
+
+    def keep(self, round_: Round, principal: Principal, upstream: str) -> str:
+        """Suspend a round.
+
+        Returns:
+            Its handle, 128 random bits, good for one claim.
+        """
+        handle = secrets.token_urlsafe(16)
+        timer = asyncio.get_running_loop().call_later(self.limits.ttl_s, self._expire, handle)
+        self._entries[handle] = _Entry(round_, principal.id, upstream, timer)
+        self._by_principal[principal.id] += 1
+        self._by_upstream[upstream] += 1
+        return handle
+
+    def find(self, handle: str) -> Any:
+        """Look at a round without claiming it; None if it is not here."""
+        entry = self._entries.get(handle)
+        return None if entry is None else entry.round
+
+    def claim(self, handle: str) -> Any:
+        """Take a round out: of any number of claims exactly one gets it, the others get None."""
+        entry = self._entries.pop(handle, None)
+        if entry is None:
+            return None
+        entry.timer.cancel()
+        self._discount(self._by_principal, entry.principal_id)
+        self._discount(self._by_upstream, entry.upstream)
+        return entry.round
+
+    async def close(self) -> None:
+        """End every round, as if nobody had come back."""
+        rounds: list[Awaitable[None]] = [self.claim(handle).expire() for handle in list(self._entries)]
+        await asyncio.gather(*rounds, return_exceptions=True)
+
+    def _expire(self, handle: str) -> None:
+        round_ = self.claim(handle)
+        if round_ is not None:
+            self._run(round_.expire())
+
+    def _discount(self, counter: Counter[str], key: str) -> None:
+        counter[key] -= 1
+        if not counter[key]:
+            del counter[key]
+
+
+def _full(status: int, message: str) -> ProtocolError:
+    return ProtocolError(
+        codes.INTERNAL_ERROR,
+        message,
+        {"reason": "full", "retryable": False},
+        status=status,
+        headers=(("retry-after", str(_RETRY_AFTER_S)),),
+    )

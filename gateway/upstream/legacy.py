@@ -1,0 +1,330 @@
+"""A legacy server, as a modern one: leases sessions, drives exchanges, translates what comes of them.
+
+Rule: a request is made on one session; on a new one only if the server refused the old before executing anything.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Final
+
+import structlog
+
+from gateway import __version__
+from gateway.core.exchange import Exchange
+from gateway.core.exchange_events import Fail, Leg, RequireInput
+from gateway.core.inbound import check_param_headers
+from gateway.core.inbound_request import InboundRequest
+from gateway.core.outcome import Outcome
+from gateway.core.principal import Caller
+from gateway.core.request_state import digest
+from gateway.core.session import SessionKey
+from gateway.errors import GatewayError, ProtocolError, UpstreamError
+from gateway.translate import discovery
+from gateway.translate.capabilities import can_ask, canonical, to_legacy_capabilities
+from gateway.translate.requests import to_legacy_request
+from gateway.upstream.background import Background
+from gateway.upstream.handshake import Handshake, Introduction
+from gateway.upstream.http import UpstreamHttp
+from gateway.upstream.legacy_call import ClientStream, Ending, LegacyCall
+from gateway.upstream.legacy_options import LegacyOptions
+from gateway.upstream.legacy_results import LegacyResults
+from gateway.upstream.legacy_rounds import LegacyRounds, UrlRound
+from gateway.upstream.legacy_session import LegacySession, SessionExpired
+from gateway.upstream.listener import Listener
+from gateway.upstream.pool import SessionPool
+from gateway.upstream.refusal import UpstreamRefused
+from gateway.upstream.tool_marks import ToolMarks
+from gateway.wire import codes, meta, methods
+from gateway.wire.jsonrpc import JsonObject
+from gateway.wire.jsonrpc import request as to_request
+from gateway.wire.versions import LATEST_LEGACY
+
+log = structlog.get_logger()
+
+_GATEWAY_INFO: Final[JsonObject] = {"name": "era-gateway", "version": __version__}
+
+
+class LegacyUpstream:
+    """One legacy server.
+
+    Args:
+        http: the connections to it.
+        options: how the operator wants it treated.
+        rounds: where its questions go; None for a round that no client can be asked.
+        background: where work goes that nobody waits for.
+        now_s: a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        http: UpstreamHttp,
+        options: LegacyOptions,
+        rounds: LegacyRounds,
+        background: Background,
+        now_s: Callable[[], float],
+    ) -> None:
+        self.name = http.name
+        self._options = options
+        self._rounds = rounds
+        self._background = background
+        self._handshake = Handshake(http, background, self._note_change, options.connect_timeout_s)
+        self._pool = SessionPool(http.name, options.pool, background, now_s)
+        self._marks = ToolMarks(now_s)
+        self._results = LegacyResults(http.name, options)
+        self._id_prefix = secrets.token_hex(6)
+        self._ids = count(1)
+
+    async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
+        """Serve one request of a modern client.
+
+        Raises:
+            ProtocolError: the client's fault, or a limit.
+            UpstreamError: the server's.
+        """
+        try:
+            if request.method == methods.DISCOVER:
+                return await self._discover(request, caller)
+            if request.request_state is not None and request.method in methods.ASKING:
+                return await self._retry(request, caller, client)
+            return await self._call(request, _leg(request), caller, client)
+        except UpstreamRefused as refused:
+            if self._options.passes_authorization:
+                return Outcome.of_error(refused.to_client())
+            raise refused.to_upstream_error(self.name) from refused
+
+    async def greet(self, caller: Caller) -> None:
+        """Find out whether this is a legacy server at all: open a session, as a first request would.
+
+        Raises:
+            UpstreamRefused, UpstreamError: it is not, or not now.
+        """
+        session = await self._lease(self._session_key({}, caller, None), {}, caller, None)
+        self._pool.release(session, clean=True)
+
+    def sweep(self) -> None:
+        """End sessions that have been idle for too long."""
+        self._pool.sweep()
+
+    async def close(self) -> None:
+        """End every session."""
+        await self._pool.close()
+
+    @property
+    def session_count(self) -> int:
+        """How many sessions are open."""
+        return len(self._pool)
+
+    # --- one request ---
+
+    async def _discover(self, request: InboundRequest, caller: Caller) -> Outcome:
+        key, capabilities = self._key_of(request, caller)
+        session = await self._lease(key, capabilities, caller, request.client_info)
+        try:
+            return Outcome.of_result(
+                discovery.to_discover_result(
+                    session.negotiated.result,
+                    absent=self._results.absent,
+                    watchable=False,
+                    ttl_ms=self._options.ttl_ms,
+                    cache_scope=self._options.cache_scope,
+                )
+            )
+        finally:
+            self._pool.release(session, clean=True)
+
+    async def _call(self, request: InboundRequest, leg: Leg, caller: Caller, client: ClientStream) -> Outcome:
+        key, capabilities = self._key_of(request, caller)
+        marks = self._marks.known(key) if request.method == methods.TOOLS_CALL else None
+        if marks is not None and not self._marks.is_stale(key):
+            check_param_headers(request, marks.get(request.target or "", ()))
+        for is_second_try in (False, True):
+            session = await self._lease(key, capabilities, caller, request.client_info, fresh=is_second_try)
+            try:
+                return await self._call_on(session, request, leg, caller, client)
+            except SessionExpired:
+                log.info("session expired", upstream=self.name)
+        message = f"Upstream {self.name!r} forgets every session at once"
+        raise UpstreamError(self.name, "session_lost", message)
+
+    async def _call_on(
+        self, session: LegacySession, request: InboundRequest, leg: Leg, caller: Caller, client: ClientStream
+    ) -> Outcome:
+        """Make a call on a leased session, which is given back in any case."""
+        try:
+            self._require_capability(session, request.method)
+            if request.method == methods.TOOLS_CALL:
+                await self._check_marks(session, request)
+            await self._set_log_level(session, leg)
+        except BaseException:
+            self._pool.release(session, clean=True)
+            raise
+        call = self._new_call(session, request, leg)
+        if session.is_exclusive:
+            session.attach(call.hear_aside)
+            ending = await call.begin(leg, client)
+        else:
+            ending = await call.run(leg, client)
+        return self._conclude(call, ending, request, caller)
+
+    async def _retry(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
+        round_ = self._rounds.open(request, caller)
+        if isinstance(round_, UrlRound):
+            return await self._retry_url_round(round_, request, caller, client)
+        call = round_.call
+        if call.holds_session:
+            self._pool.unsuspend(call.session)
+            call.session.renew_credentials(self._credentials(caller))
+        ending = await call.answer(_leg(request), client)
+        return self._conclude(call, ending, request, caller)
+
+    async def _retry_url_round(
+        self, round_: UrlRound, request: InboundRequest, caller: Caller, client: ClientStream
+    ) -> Outcome:
+        answers = request.input_responses or {}
+        if round_.is_declined(answers):
+            return self._results.declined(request)
+        if still_open := round_.open_questions(answers):
+            return Outcome.of_result(self._rounds.ask(round_, still_open, request, caller))
+        leg = Leg(request.capabilities, request.progress_token, request.log_level)
+        return await self._call(request, leg, caller, client)
+
+    def _conclude(self, call: LegacyCall, ending: Ending, request: InboundRequest, caller: Caller) -> Outcome:
+        """Say how a leg ended, in modern terms."""
+        if isinstance(ending, Fail):
+            raise ending.error
+        server_info = discovery.server_info_of(call.session.negotiated.result)
+        if isinstance(ending, RequireInput):
+            return self._suspend(call, ending, request, caller, server_info)
+        message, after_round = ending.message, call.exchange.rounds > 0
+        if self._results.is_url_round(request.method, message):
+            result = self._rounds.suspend_url_round(message["error"], request, caller)
+            return self._results.input_required(result, server_info)
+        if request.method == methods.TOOLS_LIST:
+            is_first_page = request.params.get("cursor") is None
+            self._marks.note(call.session.key, message.get("result"), is_first_page=is_first_page)
+        return self._results.outcome(request, message, server_info, after_round=after_round)
+
+    def _suspend(
+        self,
+        call: LegacyCall,
+        ending: RequireInput,
+        request: InboundRequest,
+        caller: Caller,
+        server_info: JsonObject | None,
+    ) -> Outcome:
+        try:
+            result = self._rounds.suspend_call(call, ending.input_requests, request, caller)
+        except ProtocolError:
+            self._background.run(call.expire())
+            raise
+        if call.holds_session:
+            self._pool.suspend(call.session)
+        return self._results.input_required(result, server_info)
+
+    def _new_call(self, session: LegacySession, request: InboundRequest, leg: Leg) -> LegacyCall:
+        request_id = f"{self._id_prefix}-{next(self._ids)}"
+        # A later leg may want progress although this one does not; the server can be told only now.
+        wants_progress = leg.progress_token is not None or (session.is_exclusive and request.method in methods.ASKING)
+        params = to_legacy_request(request.method, request.params, request_id if wants_progress else None)
+        exchange = Exchange(
+            request.method,
+            request_id,
+            leg,
+            names=self._options.question_names.get(request.target or "", ()),
+            unanswerable=None if session.id is not None else self._unanswerable(),
+        )
+        message = to_request(request_id, request.method, params)
+        return LegacyCall(session, exchange, message, self._options.calls, self._background, self._release)
+
+    def _release(self, call: LegacyCall, clean: bool) -> None:
+        if call.session.is_exclusive:
+            call.session.detach(call.hear_aside)
+        self._pool.release(call.session, clean=clean)
+
+    # --- before the call ---
+
+    def _require_capability(self, session: LegacySession, method: str) -> None:
+        """A method whose capability the server does not have is not offered; one that declares nothing is asked."""
+        capabilities = session.negotiated.capabilities
+        needed = methods.CAPABILITY.get(method)
+        if method == methods.LISTEN or (capabilities and needed is not None and capabilities.get(needed) is None):
+            raise ProtocolError(codes.METHOD_NOT_FOUND, f"Upstream {self.name!r} does not offer {method}")
+
+    async def _check_marks(self, session: LegacySession, request: InboundRequest) -> None:
+        """2026-07-28, basic/transports/streamable-http, "Custom Headers"; looks again before it contradicts."""
+        marks = self._marks.known(session.key)
+        if marks is not None:
+            try:
+                check_param_headers(request, marks.get(request.target or "", ()))
+                return
+            except ProtocolError:
+                if not self._marks.is_stale(session.key):
+                    raise
+        marks = await self._marks.learn(session)
+        check_param_headers(request, marks.get(request.target or "", ()))
+
+    async def _set_log_level(self, session: LegacySession, leg: Leg) -> None:
+        """Make the session as talkative as this leg wants; what is too much for it is filtered on the way back."""
+        level = leg.log_level
+        if level is None or session.negotiated.capabilities.get("logging") is None:
+            return
+        if session.log_level is not None and meta.LOG_RANK[session.log_level] <= meta.LOG_RANK[level]:
+            return
+        try:
+            await session.ask(methods.SET_LEVEL, {"level": level})
+        except UpstreamError as error:
+            log.info("log level not set", upstream=self.name, reason=error.reason)
+            return
+        session.log_level = level
+
+    # --- sessions ---
+
+    def _key_of(self, request: InboundRequest, caller: Caller) -> tuple[SessionKey, JsonObject]:
+        capabilities = to_legacy_capabilities(request.capabilities, LATEST_LEGACY)
+        return self._session_key(capabilities, caller, request.client_info), capabilities
+
+    def _session_key(self, capabilities: JsonObject, caller: Caller, client_info: JsonObject | None) -> SessionKey:
+        authorization = caller.authorization if self._options.passes_authorization else None
+        shown = canonical(client_info or {}) if self._options.passes_client_info else ""
+        credentials = digest(authorization) if authorization else ""
+        return SessionKey(caller.principal.id, credentials, canonical(capabilities), shown)
+
+    async def _lease(
+        self,
+        key: SessionKey,
+        capabilities: JsonObject,
+        caller: Caller,
+        client_info: JsonObject | None,
+        *,
+        fresh: bool = False,
+    ) -> LegacySession:
+        may_ask = can_ask(capabilities)
+        shown = client_info if self._options.passes_client_info and client_info else _GATEWAY_INFO
+        introduction = Introduction(capabilities, shown, self._credentials(caller))
+
+        async def open_session() -> LegacySession:
+            session = await self._handshake.open(key, introduction)
+            if may_ask and session.id is not None:
+                session.listener = listener = Listener(session)
+                await listener.opened()
+            return session
+
+        return await self._pool.lease(key, open_session, may_ask=may_ask, fresh=fresh)
+
+    def _credentials(self, caller: Caller) -> Mapping[str, str]:
+        if self._options.passes_authorization and caller.authorization:
+            return {"Authorization": caller.authorization}
+        return {}
+
+    def _note_change(self, message: JsonObject) -> None:
+        if message["method"] == methods.TOOLS_CHANGED:
+            self._marks.forget()
+
+    def _unanswerable(self) -> GatewayError:
+        message = f"Upstream {self.name!r} asks its client, but keeps no session in which it could hear the answer"
+        return UpstreamError(self.name, "nonsense", message)
+
+
+def _leg(request: InboundRequest) -> Leg:
+    return Leg(request.capabilities, request.progress_token, request.log_level, request.input_responses or {})

@@ -1,0 +1,176 @@
+"""Rounds on a legacy upstream: a question leaves as `input_required` with a sealed state, and its answers find the
+suspended call again.
+
+2026-07-28, basic/patterns/mrtr.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gateway.core.exchange import lost
+from gateway.core.inbound_request import InboundRequest
+from gateway.core.principal import Caller, Principal
+from gateway.core.questions import Question
+from gateway.core.request_state import RequestState, RequestStateSealer, digest, refused, request_digest
+from gateway.errors import ProtocolError
+from gateway.translate import rpc_errors
+from gateway.translate.capabilities import merge, missing_for
+from gateway.upstream.legacy_call import LegacyCall
+from gateway.wire import codes, methods
+from gateway.wire.jsonrpc import JsonObject
+
+
+class RoundDirectory(Protocol):
+    """Keeps suspended rounds, and gives each to one claimant."""
+
+    owner: str
+
+    @property
+    def ttl_s(self) -> float:
+        """Seconds for which a round waits."""
+
+    def admit(self, principal: Principal, upstream: str) -> None:
+        """Raise ProtocolError when there is no room."""
+
+    def keep(self, round_: Any, principal: Principal, upstream: str) -> str:
+        """Suspend a round and return its handle."""
+
+    def find(self, handle: str) -> Any:
+        """Look at a round; None if it is not here."""
+
+    def claim(self, handle: str) -> Any:
+        """Take a round out; None if it is gone."""
+
+
+@dataclass(slots=True)
+class SuspendedCall:
+    """A call whose server waits for an answer."""
+
+    call: LegacyCall
+
+    async def expire(self) -> None:
+        """Answer the questions as somebody who walked away would, and cancel the call."""
+        await self.call.expire()
+
+
+@dataclass(slots=True)
+class UrlRound:
+    """A call that ended because a page must be visited first; its retry is a call of its own."""
+
+    questions: tuple[Question, ...]
+
+    async def expire(self) -> None:
+        """Nothing is open at the server."""
+
+    def check(self, answers: Mapping[str, Any]) -> None:
+        """Check the answers that are there. Raises ProtocolError."""
+        for question in self.questions:
+            if question.name in answers:
+                question.check(answers[question.name])
+
+    def open_questions(self, answers: Mapping[str, Any]) -> tuple[Question, ...]:
+        """What has no answer yet."""
+        return tuple(question for question in self.questions if question.name not in answers)
+
+    def is_declined(self, answers: Mapping[str, Any]) -> bool:
+        """Whether the user would not go."""
+        return any(answers[q.name]["action"] != "accept" for q in self.questions if q.name in answers)
+
+
+class LegacyRounds:
+    """Seals and opens the rounds of one upstream.
+
+    Args:
+        upstream: its configured name.
+        directory: where suspended rounds are kept.
+        sealer: seals request states.
+    """
+
+    def __init__(self, upstream: str, directory: RoundDirectory, sealer: RequestStateSealer) -> None:
+        self._upstream = upstream
+        self._directory = directory
+        self._sealer = sealer
+
+    def suspend_call(
+        self, call: LegacyCall, input_requests: JsonObject, request: InboundRequest, caller: Caller
+    ) -> JsonObject:
+        """Keep a call until its client returns.
+
+        Returns:
+            The `input_required` result.
+
+        Raises:
+            ProtocolError: there is no room; the call must be ended. A call that already had a round keeps its place.
+        """
+        if call.exchange.rounds == 1:
+            self._directory.admit(caller.principal, self._upstream)
+        return self._suspend(SuspendedCall(call), input_requests, request, caller)
+
+    def suspend_url_round(self, error: JsonObject, request: InboundRequest, caller: Caller) -> JsonObject:
+        """Turn 2025-11-25's "URL elicitation required" into a round.
+
+        Raises:
+            ProtocolError: `-32021` when the request did not declare `elicitation.url`, or there is no room.
+        """
+        questions = tuple(
+            Question(f"elicitation_{number}", number, methods.ELICIT, params)
+            for number, params in enumerate(rpc_errors.url_questions(error), 1)
+        )
+        missing = merge(missing_for(q.method, q.params, request.capabilities) for q in questions)
+        if missing is not None:
+            data = {"requiredCapabilities": missing}
+            raise ProtocolError(codes.MISSING_CAPABILITY, "Missing required client capability", data)
+        self._directory.admit(caller.principal, self._upstream)
+        return self.ask(UrlRound(questions), questions, request, caller)
+
+    def ask(
+        self, round_: UrlRound, questions: tuple[Question, ...], request: InboundRequest, caller: Caller
+    ) -> JsonObject:
+        """The `input_required` result for questions that no call is waiting on."""
+        input_requests = {question.name: question.to_input_request() for question in questions}
+        return self._suspend(round_, input_requests, request, caller)
+
+    def open(self, request: InboundRequest, caller: Caller) -> SuspendedCall | UrlRound:
+        """Open the token of a retry, check its answers, and claim its round: all of it before anything else happens.
+
+        Raises:
+            ProtocolError: the frozen refusal; `lost`; or `-32602` naming the answer that does not fit, after which the
+                same token may be used again.
+        """
+        state = self._sealer.open(
+            request.request_state or "",
+            upstream=self._upstream,
+            principal_id=caller.principal.id,
+            request=request_digest(request.method, request.params),
+        )
+        round_ = self._directory.find(state.handle)
+        if round_ is None:
+            raise refused("used or expired") if state.owner == self._directory.owner else lost()
+        answers = request.input_responses or {}
+        if isinstance(round_, SuspendedCall):
+            round_.call.exchange.check(answers)
+        else:
+            round_.check(answers)
+        claimed: SuspendedCall | UrlRound = self._directory.claim(state.handle)
+        return claimed
+
+    def _suspend(
+        self, round_: SuspendedCall | UrlRound, input_requests: JsonObject, request: InboundRequest, caller: Caller
+    ) -> JsonObject:
+        handle = self._directory.keep(round_, caller.principal, self._upstream)
+        state = RequestState(
+            kind="suspended",
+            upstream=self._upstream,
+            principal=digest(caller.principal.id),
+            request=request_digest(request.method, request.params),
+            expires_s=int(time.time() + self._directory.ttl_s),
+            handle=handle,
+            owner=self._directory.owner,
+        )
+        return {
+            "resultType": "input_required",
+            "inputRequests": input_requests,
+            "requestState": self._sealer.seal(state),
+        }
