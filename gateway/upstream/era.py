@@ -28,14 +28,15 @@ DOUBT_INTERVAL_S: Final = 10.0
 """A verdict younger than this is not doubted, so that a server in trouble is not asked with every request."""
 
 
+Initialize = Callable[[], Awaitable[object]]
+"""Opens a legacy session; raises `UpstreamError` or `UpstreamRefused` if the server will have none."""
+
+
 class EraResolver:
     """The era of one upstream.
 
     Args:
         http: the connections to the server.
-        try_initialize: opens a legacy session with the given headers and says whether that worked; asked when the
-            server refused the probe or left it unanswered. What it raises of `UpstreamError` and `UpstreamRefused`
-            means no.
         configured: the operator's word, which is never questioned; None to ask the server.
         timeout_s: for the probe.
         now_s: a monotonic clock.
@@ -47,7 +48,6 @@ class EraResolver:
     def __init__(
         self,
         http: UpstreamHttp,
-        try_initialize: Callable[[Mapping[str, str]], Awaitable[bool]],
         *,
         configured: Era | None = None,
         timeout_s: float = 10.0,
@@ -55,7 +55,6 @@ class EraResolver:
     ) -> None:
         self.discover_result: JsonObject | None = None
         self._http = http
-        self._try_initialize = try_initialize
         self._configured = configured
         self._timeout_s = timeout_s
         self._now_s = now_s
@@ -70,18 +69,20 @@ class EraResolver:
         """The era as far as it is known, without asking."""
         return self._configured or self._verdict or self._last_known
 
-    async def era_of(self, headers: Mapping[str, str]) -> Era:
+    async def era_of(self, headers: Mapping[str, str], initialize: Initialize) -> Era:
         """The era; asks the server if nobody has yet.
 
         Args:
             headers: the credential of the request at hand, to ask with.
+            initialize: opens a legacy session with the same credential; tried once when the server refused the probe
+                or left it unanswered.
 
         Raises:
             UpstreamRefused: 401 or 403, to the probe and to `initialize`.
             UpstreamError: no verdict, and none from before; the request was not sent.
         """
         while (found := self._configured or self._verdict) is None:
-            flight = self._flight or self._ask(headers)
+            flight = self._flight or self._ask(headers, initialize)
             asked_with = self._asked_with
             try:
                 # Shielded: a waiter that leaves must not take the answer away from the others.
@@ -108,9 +109,9 @@ class EraResolver:
             self._flight.cancel()
             await asyncio.wait([self._flight])
 
-    def _ask(self, headers: Mapping[str, str]) -> asyncio.Task[Era]:
+    def _ask(self, headers: Mapping[str, str], initialize: Initialize) -> asyncio.Task[Era]:
         self._asked_with = dict(headers)
-        self._flight = asyncio.get_running_loop().create_task(self._settle(headers))
+        self._flight = asyncio.get_running_loop().create_task(self._settle(headers, initialize))
         self._flight.add_done_callback(self._land)
         return self._flight
 
@@ -119,7 +120,7 @@ class EraResolver:
         if not flight.cancelled():
             flight.exception()  # looked at, in case that every waiter has left
 
-    async def _settle(self, headers: Mapping[str, str]) -> Era:
+    async def _settle(self, headers: Mapping[str, str], initialize: Initialize) -> Era:
         try:
             found = await self._probe(headers)
         except UpstreamError:
@@ -127,22 +128,16 @@ class EraResolver:
                 raise
             return self._restore(self._last_known)
         if isinstance(found, NoVerdict):
-            return await self._settle_without_verdict(found, headers)
+            return await self._settle_without_verdict(found, initialize)
         self.discover_result = found.discover_result if isinstance(found, Modern) else None
         return self._conclude("modern" if isinstance(found, Modern) else "legacy", found)
 
-    async def _settle_without_verdict(self, found: NoVerdict, headers: Mapping[str, str]) -> Era:
+    async def _settle_without_verdict(self, found: NoVerdict, initialize: Initialize) -> Era:
         if self._last_known is not None:
             return self._restore(self._last_known)
-        if found.try_initialize and await self._initializes(headers):
+        if found.try_initialize and await _works(initialize):
             return self._conclude("legacy", Legacy("it takes initialize"))
         raise _to_failure(self._http.name, found)
-
-    async def _initializes(self, headers: Mapping[str, str]) -> bool:
-        try:
-            return await self._try_initialize(headers)
-        except (UpstreamError, UpstreamRefused):
-            return False
 
     def _conclude(self, found: Era, verdict: Verdict) -> Era:
         log.info("era found", upstream=self._http.name, era=found, reason=getattr(verdict, "reason", "it says so"))
@@ -170,6 +165,14 @@ class EraResolver:
             return NoVerdict("nonsense", try_initialize=True)
         has_credential = bool(headers) or self._http.has_headers
         return era.verdict(reply.status, reply.headers, body, has_credential=has_credential)
+
+
+async def _works(initialize: Initialize) -> bool:
+    try:
+        await initialize()
+    except (UpstreamError, UpstreamRefused):
+        return False
+    return True
 
 
 async def read_answer(reply: Reply) -> bytes:
