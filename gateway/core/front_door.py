@@ -67,7 +67,7 @@ class Headers:
         """One value per name, as HTTP combines lists; who must not be repeated is asked by `is_repeated`."""
         values: dict[bytes, list[bytes]] = {}
         for name, value in raw:
-            values.setdefault(name, []).append(value)
+            values.setdefault(name, []).append(value.strip(b" \t"))
         self._values = {name: b", ".join(several) for name, several in values.items()}
         self._repeated = frozenset(name for name, several in values.items() if len(several) > 1)
 
