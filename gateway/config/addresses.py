@@ -12,7 +12,7 @@ from gateway.config.values import wrong
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _HOST_NAME: Final = re.compile(r"(?!.*\.\.)[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_])?")
 _PATH: Final = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
-_RESERVED_PATHS: Final = ("/healthz", "/readyz", "/metrics")
+_RESERVED: Final = frozenset({"healthz", "readyz", "metrics"})
 
 
 def parse_url(value: object) -> str:
@@ -122,7 +122,7 @@ def _bracketed(host: str) -> str:
 def parse_allowed_host(value: object) -> str:
     """Check an allowed value of the Host header: a host, with or without a port."""
     host = _text(value)
-    parts = _split(f"//{host}")
+    parts = _split(f"//{host}") if "@" not in host else None
     name = parts.hostname if parts else None
     if parts is None or not name or host != parts.netloc or not (_is_address(name) or _HOST_NAME.fullmatch(name)):
         raise wrong("not a host", "a host with or without a port, such as mcp.example.com", remedy="name each host")
@@ -132,7 +132,7 @@ def parse_allowed_host(value: object) -> str:
 def parse_path(value: object) -> str:
     """Check the path that the endpoint is served at."""
     path = _text(value)
-    if _PATH.fullmatch(path) is None or path.startswith(_RESERVED_PATHS):
+    if _PATH.fullmatch(path) is None or path.split("/")[1] in _RESERVED:
         raise wrong("not a path for the endpoint", "a path such as /mcp: no slash at its end, none of the health paths")
     return path
 

@@ -59,10 +59,10 @@ def parse_duration(value: object) -> float:
 
 
 def duration_text(seconds: float) -> str:
-    """Write a duration in the largest unit that leaves a whole number."""
+    """Write a duration in the largest unit that leaves a whole number; one minute is 60s, as people write it."""
     for unit, size in _SECONDS.items():
         count = round(seconds / size, 9)
-        if count >= 2 and count == int(count):
+        if count >= (2 if size > 1 else 1) and count == int(count):
             return f"{int(count)}{unit}"
     return f"{seconds:g}s"
 
