@@ -19,6 +19,10 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 _PATIENCE_S: Final = 30.0
 
 
+class NotReadyError(Exception):
+    """A process ended, or did not answer in time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A proxy under measurement."""
@@ -79,10 +83,14 @@ def start_gateway(upstream: Target, folder: Path, prefix: Sequence[str] = (sys.e
         f"server: {{host: 127.0.0.1, port: {port}, admin: false}}\n"
         f'upstreams: {{bench: {{url: "http://127.0.0.1:{upstream.port}/mcp"}}}}\n'
     )
-    with (folder / "gateway.log").open("w") as log:
+    log_path = folder / "gateway.log"
+    with log_path.open("w") as log:
         command = [*prefix, "-m", "gateway", "serve", "-c", str(config)]
         process = _start(command, stdout=log.fileno(), stderr=subprocess.STDOUT)
-    return _when_ready(Target("gateway", port, process))
+    try:
+        return _when_ready(Target("gateway", port, process))
+    except NotReadyError as error:
+        raise SystemExit(f"bench: {error}\n{log_path.read_text()[-3000:]}") from None
 
 
 def put_load(load: Load) -> Sample:
@@ -119,6 +127,6 @@ def _when_ready(target: Target) -> Target:
     while not is_ready(target.port):
         if target.process.poll() is not None or time.monotonic() > deadline:
             target.stop()
-            raise SystemExit(f"bench: {target.name} did not become ready (exit code {target.process.returncode})")
+            raise NotReadyError(f"{target.name} did not become ready (exit code {target.process.returncode})")
         time.sleep(0.02)
     return target

@@ -84,8 +84,10 @@ _HELD: Final[dict[bytes, tuple[asyncio.WriteTransport, Any]]] = {}
 
 
 def _resume(session: bytes) -> None:
-    """Ends the held call of a session, whatever the answer was."""
+    """Ends the held call of a session, whatever the answer was, unless its stream was given up."""
     transport, request_id = _HELD.pop(session)
+    if transport.is_closing():
+        return
     result = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(request_id), result_of(200))
     transport.write(_last_event(result))
 
