@@ -93,13 +93,14 @@ class LegacyUpstream:
                 return Outcome.of_error(refused.to_client())
             raise refused.to_upstream_error(self.name) from refused
 
-    async def greet(self, caller: Caller) -> None:
-        """Find out whether this is a legacy server at all: open a session, as a first request would.
+    async def greet(self, request: InboundRequest, caller: Caller) -> None:
+        """Find out whether this is a legacy server at all: open the session that the request would be made on.
 
         Raises:
             UpstreamRefused, UpstreamError: it is not, or not now.
         """
-        session = await self._lease(self._session_key({}, caller, None), {}, caller, None)
+        key, capabilities = self._key_of(request, caller)
+        session = await self._lease(key, capabilities, caller, request.client_info)
         self._pool.release(session, clean=True)
 
     def sweep(self) -> None:

@@ -145,6 +145,8 @@ class LegacyRounds:
             principal_id=caller.principal.id,
             request=request_digest(request.method, request.params),
         )
+        if state.kind != "suspended":
+            raise refused("of another era")
         round_ = self._directory.find(state.handle)
         if round_ is None:
             raise refused("used or expired") if state.owner == self._directory.owner else lost()

@@ -1,0 +1,16 @@
+"""The process itself: what the operating system lets it have."""
+
+import contextlib
+import resource
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the soft limit of open files to the hard one; a suspended round holds two of them.
+
+    Returns:
+        The limit that now holds.
+    """
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -1,0 +1,85 @@
+"""An upstream of whatever era: asks once, remembers, and asks again when the answer proves wrong."""
+
+from collections.abc import Callable, Mapping
+
+from gateway.core.inbound_request import InboundRequest
+from gateway.core.outcome import Outcome
+from gateway.core.principal import Caller
+from gateway.errors import UpstreamError
+from gateway.upstream.background import Background
+from gateway.upstream.era import EraResolver
+from gateway.upstream.http import UpstreamHttp
+from gateway.upstream.legacy import LegacyUpstream
+from gateway.upstream.legacy_call import ClientStream
+from gateway.upstream.modern import ModernUpstream
+from gateway.upstream.refusal import UpstreamRefused
+
+_DOUBTFUL = frozenset({"nonsense", "session_lost"})
+"""Failures that a server of another era than we think would cause."""
+
+
+class AnyEraUpstream:
+    """One configured upstream.
+
+    Args:
+        http: the connections to it.
+        legacy: serves it as a legacy server.
+        modern: serves it as a modern one.
+        resolver: knows which of the two it is.
+        background: the work that outlives requests.
+        credentials: the headers that carry the credential for a caller's request.
+        passes_authorization: whether that credential is the caller's own.
+    """
+
+    def __init__(
+        self,
+        http: UpstreamHttp,
+        legacy: LegacyUpstream,
+        modern: ModernUpstream,
+        resolver: EraResolver,
+        background: Background,
+        credentials: Callable[[Caller], Mapping[str, str]],
+        *,
+        passes_authorization: bool,
+    ) -> None:
+        self.name = http.name
+        self._http = http
+        self._legacy = legacy
+        self._modern = modern
+        self._resolver = resolver
+        self._background = background
+        self._credentials = credentials
+        self._passes_authorization = passes_authorization
+
+    @property
+    def era(self) -> str | None:
+        """The era as far as it is known."""
+        return self._resolver.known
+
+    async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
+        """Serve one request of a modern client. Raises GatewayError."""
+        try:
+            era = await self._resolver.era_of(self._credentials(caller), lambda: self._legacy.greet(request, caller))
+        except UpstreamRefused as refused:
+            if self._passes_authorization:
+                return Outcome.of_error(refused.to_client())
+            raise refused.to_upstream_error(self.name) from refused
+        if era == "modern":
+            return await self._modern.serve(request, caller, client)
+        try:
+            return await self._legacy.serve(request, caller, client)
+        except UpstreamError as error:
+            if error.reason in _DOUBTFUL:
+                self._resolver.doubt()
+            raise
+
+    def sweep(self) -> None:
+        """End what has been idle for too long."""
+        self._legacy.sweep()
+
+    async def close(self, grace_s: float) -> None:
+        """End every session and close every connection."""
+        await self._resolver.close()
+        await self._legacy.close()
+        await self._background.close(grace_s)
+        await self._http.close()

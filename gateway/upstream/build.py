@@ -1,0 +1,109 @@
+"""Builds one upstream from a plan: the connections, both eras, and what chooses between them."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.core.era import Era
+from gateway.core.principal import Caller
+from gateway.core.request_state import RequestStateSealer
+from gateway.upstream.any_era import AnyEraUpstream
+from gateway.upstream.background import Background
+from gateway.upstream.era import EraResolver
+from gateway.upstream.http import UpstreamHttp
+from gateway.upstream.legacy import LegacyUpstream
+from gateway.upstream.legacy_call import CallLimits
+from gateway.upstream.legacy_options import LegacyOptions
+from gateway.upstream.legacy_rounds import LegacyRounds, RoundDirectory
+from gateway.upstream.modern import ModernOptions, ModernUpstream
+from gateway.upstream.modern_rounds import ModernRounds
+from gateway.upstream.pool import PoolLimits, Reuse
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamPlan:
+    """What the operator wants of one upstream; durations in seconds, `era` None to find out."""
+
+    name: str
+    url: str
+    era: Era | None
+    headers: Mapping[str, str]
+    timeout_s: float
+    max_duration_s: float
+    connect_timeout_s: float
+    max_message_bytes: int
+    passes_authorization: bool
+    passes_client_info: bool
+    reuse: Reuse
+    max_sessions: int
+    idle_s: float
+    gather_s: float
+    gather_max_s: float
+    question_names: Mapping[str, Sequence[str]]
+    ttl_ms: int
+    cache_scope: str
+
+
+def build_upstream(plan: UpstreamPlan, directory: RoundDirectory, sealer: RequestStateSealer) -> AnyEraUpstream:
+    """Build an upstream; nothing is connected yet.
+
+    Args:
+        plan: what the operator wants.
+        directory: where suspended rounds are kept.
+        sealer: seals request states.
+    """
+    http = UpstreamHttp(
+        plan.name,
+        plan.url,
+        headers=plan.headers,
+        connect_timeout_s=plan.connect_timeout_s,
+        max_message_bytes=plan.max_message_bytes,
+    )
+    background = Background()
+    legacy = LegacyUpstream(
+        http, _legacy_options(plan), LegacyRounds(plan.name, directory, sealer), background, time.monotonic
+    )
+    resolver = EraResolver(http, configured=plan.era, timeout_s=plan.connect_timeout_s)
+
+    def credentials(caller: Caller) -> Mapping[str, str]:
+        passes = plan.passes_authorization and caller.authorization
+        return {"Authorization": caller.authorization} if passes and caller.authorization else {}
+
+    async def credentials_soon(caller: Caller) -> Mapping[str, str]:
+        return credentials(caller)
+
+    rounds = ModernRounds(plan.name, sealer, directory.ttl_s)
+    modern = ModernUpstream(
+        http,
+        credentials=credentials_soon,
+        seal=rounds.seal,
+        unseal=rounds.unseal,
+        doubt=resolver.doubt,
+        options=_modern_options(plan),
+    )
+    return AnyEraUpstream(
+        http, legacy, modern, resolver, background, credentials, passes_authorization=plan.passes_authorization
+    )
+
+
+def _legacy_options(plan: UpstreamPlan) -> LegacyOptions:
+    return LegacyOptions(
+        calls=CallLimits(plan.timeout_s, plan.max_duration_s, plan.gather_s, plan.gather_max_s),
+        pool=PoolLimits(plan.reuse, plan.max_sessions, plan.idle_s, plan.connect_timeout_s),
+        connect_timeout_s=plan.connect_timeout_s,
+        passes_authorization=plan.passes_authorization,
+        passes_client_info=plan.passes_client_info,
+        question_names=plan.question_names,
+        ttl_ms=plan.ttl_ms,
+        cache_scope=plan.cache_scope,
+    )
+
+
+def _modern_options(plan: UpstreamPlan) -> ModernOptions:
+    return ModernOptions(
+        timeout_s=plan.timeout_s,
+        max_duration_s=plan.max_duration_s,
+        passes_authorization=plan.passes_authorization,
+        ttl_ms=plan.ttl_ms,
+        cache_scope=plan.cache_scope,
+    )
