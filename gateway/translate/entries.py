@@ -86,7 +86,7 @@ def _identifier(method: str, entry: Json) -> str:
 def _to_modern_entry(method: str, entry: JsonObject, repairs: list[str]) -> JsonObject:
     modern = _to_modern_tool(entry, repairs) if method == methods.TOOLS_LIST else dict(entry)
     for member, wanted in _OPTIONAL_OF[method].items():
-        if member in modern and not isinstance(modern[member], wanted):
+        if member in modern and type(modern[member]) is not wanted:
             del modern[member]
             repairs.append(f"{member} was not {_ARTICLES[wanted]}")
     if not isinstance(modern.get("name"), str):
