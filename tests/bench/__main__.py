@@ -4,6 +4,7 @@ import argparse
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -51,6 +52,12 @@ def _measure_rounds(plan: Plan, upstream: Target, folder: Path) -> str:
         gateway.stop()
 
 
+def _show_log(path: Path, kind: object, *_: object) -> None:
+    """After a failure, the end of the gateway's log."""
+    if kind is not None and path.exists():
+        print(path.read_text()[-3000:], file=sys.stderr)
+
+
 def main() -> int:
     """Runs what the arguments ask for; the exit code is 1 only for a missed floor under `--assert`."""
     arguments = _arguments()
@@ -66,6 +73,7 @@ def main() -> int:
         if arguments.profile:
             profile(cases[0], plan.seconds * 6, upstream, folder)
             return 0
+        stack.push(partial(_show_log, folder / "gateway.log"))
         rows = _measure_cases(cases, plan, upstream, folder) if cases else []
         if is_chosen(COLD_START, only):
             print(report.cold(cold_starts(plan.cold_starts, upstream, folder)), flush=True)

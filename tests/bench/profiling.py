@@ -43,6 +43,8 @@ def _print_stacks(raw: str) -> None:
     inclusive: Counter[str] = Counter()
     for line in raw.splitlines():
         stack, _, count = line.rpartition(" ")
+        if "(uvicorn/server.py" not in stack:  # imports at start
+            continue
         frames = stack.split(";")
         own[frames[-1]] += int(count)
         for frame in set(frames):
