@@ -26,6 +26,12 @@ def _parse_admin(value: object) -> object:
     raise wrong("neither false nor an address", "false, or host and port", remedy="write admin: false")
 
 
+def _parse_store(value: object) -> object:
+    if value != "memory://":
+        raise wrong("not a store", "memory://", found="")  # its URL may hold a password
+    return value
+
+
 def _parse_scopes(value: object) -> object:
     return None if value is None else split_texts(value)
 
@@ -176,7 +182,7 @@ class State(Section):
     """What seals the tokens that clients carry, and where suspended calls are known."""
 
     keys: StateKeys = ()
-    store: Literal["memory://"] = "memory://"
+    store: Annotated[Literal["memory://"], BeforeValidator(_parse_store)] = "memory://"
 
 
 class Cache(Section):

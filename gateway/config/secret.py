@@ -62,7 +62,7 @@ def _parse_headers(headers: Mapping[str, Secret]) -> Mapping[str, Secret]:
     names = list(headers)
     again = (name for number, name in enumerate(names) if name.lower() in map(str.lower, names[:number]))
     errors = [
-        wrong("a header twice, since case does not count", found="", at=(name,), remedy="keep one") for name in again
+        wrong("written twice, since case does not count", found="", at=(name,), remedy="keep one") for name in again
     ]
     if errors:
         raise all_wrong(errors)

@@ -60,6 +60,6 @@ def test_value_of_a_variable_never_stands_in_a_problem() -> None:
 
 
 def test_document_keeps_what_was_written() -> None:
-    document, _ = parse_document("f", "a: [${NAME}]")
+    document, _ = parse_document("f", "a:\n- ${NAME}")
     resolve(document, ENVIRON)
     assert document.tree == {"a": ["${NAME}"]}
