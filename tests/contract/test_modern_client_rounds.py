@@ -38,6 +38,10 @@ ASKS = {
     },
     "resource": {"do": "read_resource", "uri": "test://ask-resource", "answers": {"context": "rainy days"}},
 }
+SIDE_BY_SIDE = {
+    "do": "together",
+    "operations": [call("test_sampling", {"prompt": f"question {number}"}) for number in range(6)],
+}
 TEXTS = {
     "form": "Hello, Alice!",
     "declined": "Hello, decline!",
@@ -63,7 +67,7 @@ def _executions(session: Session, label: str = "counts") -> dict[str, dict[str, 
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
     """Everything that a client with all capabilities is asked; nothing is called twice."""
     with PROFILES[request.param]() as server, gateway({"fixture": {"url": server.url}}) as front:
-        yield modern_client.run(front.url, {**ASKS, "counts": COUNTS})
+        yield modern_client.run(front.url, {**ASKS, "side by side": SIDE_BY_SIDE, "counts": COUNTS})
 
 
 @pytest.mark.parametrize("label", TEXTS)
@@ -143,18 +147,10 @@ def test_a_url_question_loses_its_legacy_id(session: Session, label: str) -> Non
     assert "elicitationId" not in params
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_calls_that_ask_run_side_by_side(server: str) -> None:
-    asking = call("test_input_required_result_elicitation")
-    operations = {
-        "together": {"do": "together", "operations": [asking] * 6, "answers": {"name": "Alice"}},
-        "counts": COUNTS,
-    }
-    with PROFILES[server]() as upstream, gateway({"fixture": {"url": upstream.url}}) as front:
-        session = modern_client.run(front.url, operations)
-    texts = [result["content"][0]["text"] for result in session.result("together")]
-    assert texts == ["Hello, Alice!"] * 6
-    assert _executions(session)["finished"]["test_input_required_result_elicitation"] == 6
+def test_calls_that_ask_side_by_side_get_their_own_answers(session: Session) -> None:
+    texts = [result["content"][0]["text"] for result in session.result("side by side")]
+    assert texts == [f"LLM response: model says: question {number}" for number in range(6)]
+    assert _executions(session)["started"]["test_sampling"] == 6
 
 
 def test_a_client_that_cannot_be_asked_is_told_what_is_missing() -> None:

@@ -125,7 +125,7 @@ def _stop(process: Process) -> None:
 
 @contextmanager
 def _started(
-    name: str, command: Sequence[str | Path], env: Mapping[str, str]
+    name: str, command: Sequence[object], env: Mapping[str, str]
 ) -> Iterator[tuple[Process, "queue.Queue[str | None]"]]:
     popen = subprocess.Popen(
         [str(part) for part in command],
@@ -151,9 +151,7 @@ def _started(
 
 
 @contextmanager
-def running(
-    name: str, command: Sequence[str | Path], ready: Callable[[str], str | None], **env: str
-) -> Iterator[Process]:
+def running(name: str, command: Sequence[object], ready: Callable[[str], str | None], **env: str) -> Iterator[Process]:
     """Runs a command for as long as the context lasts.
 
     Args:
