@@ -56,7 +56,7 @@ TEXT = st.one_of(
     st.sampled_from(["\ud800", "route", "tools/call", VERSION, "info", "ref/prompt", "file:///a", "notifications/x"]),
 )
 JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXT),
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXT),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=6,
 )
