@@ -46,8 +46,12 @@ __all__ = [
 
 _NOTIFICATION_PREFIX: Final = "notifications/"
 _TASK_PREFIX: Final = "tasks/"
-_SPEAKS: Final = f"This endpoint speaks MCP {' and '.join(versions.SUPPORTED)} only"
-_UPGRADE: Final = f"{_SPEAKS}, which has no initialize handshake: upgrade the client to a release that supports it"
+_VERSIONS: Final = " and ".join(versions.SUPPORTED)
+_SPEAKS: Final = f"This endpoint (era-gateway) speaks MCP {_VERSIONS} only"
+_UPGRADE: Final = (
+    f"{_SPEAKS}, without the initialize handshake of older revisions: "
+    f"upgrade the client to a release that supports {_VERSIONS}"
+)
 _INSTEAD: Final = {
     methods.INITIALIZE: _UPGRADE,
     methods.SET_LEVEL: f"Method not found: send {keys.LOG_LEVEL} in the _meta of each request instead",
@@ -156,7 +160,7 @@ def _meta(params: JsonObject, version: str, method: str) -> JsonObject:
         return meta
     if version in versions.SUPPORTED:
         raise invalid_params(fault)
-    raise _unsupported(version, _UPGRADE if method == methods.INITIALIZE else f"{_SPEAKS}: upgrade the client")
+    raise _unsupported(version, _UPGRADE if method == methods.INITIALIZE else f"{_SPEAKS}: upgrade the client to it")
 
 
 def _check_version(header: str, body: str) -> None:
