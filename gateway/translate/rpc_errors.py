@@ -39,38 +39,39 @@ def to_modern_error(method: str, params: JsonObject | None, error: Json) -> Json
 
 
 def _set_code(modern: JsonObject, method: str, params: JsonObject, code: Json) -> None:
-    if type(code) is not int or code == 0:
-        # Code 0, or none at all, is all that some SDKs make of any exception; the message has to tell.
-        is_missing = method in _LOOK_UPS and _says_not_found(modern)
-        modern["code"] = codes.INVALID_PARAMS if is_missing else codes.INTERNAL_ERROR
-    elif code == codes.RESOURCE_NOT_FOUND or (code == codes.METHOD_NOT_FOUND and method in methods.ASKING):
-        is_missing = True
+    says_something = type(code) is int and code != 0
+    if _is_about_target(method, code if says_something else None, modern["message"]):
+        modern["code"] = codes.INVALID_PARAMS
+        if target := _target(method, params):
+            modern["data"] = _with(modern.get("data"), **target)
+    elif not says_something:
+        modern["code"] = codes.INTERNAL_ERROR
+    elif code == codes.RESOURCE_NOT_FOUND:
         modern["code"] = codes.INVALID_PARAMS
     elif code in codes.RESERVED:
-        is_missing = False
         modern["code"] = codes.INTERNAL_ERROR
         modern["data"] = _with(modern.get("data"), originalCode=code)
-    else:
-        is_missing = code == codes.INVALID_PARAMS and method == methods.RESOURCES_READ and _says_not_found(modern)
-    if is_missing:
-        _name_target(modern, method, params)
 
 
-_LOOK_UPS: Final = frozenset({methods.RESOURCES_READ, methods.PROMPTS_GET})
+def _is_about_target(method: str, code: int | None, message: str) -> bool:
+    """Whether an error means that the named tool, prompt or resource is not there."""
+    if code == codes.METHOD_NOT_FOUND:
+        return method in methods.ASKING
+    if code == codes.RESOURCE_NOT_FOUND:
+        return method in (methods.RESOURCES_READ, methods.COMPLETE)
+    if code == codes.INVALID_PARAMS:
+        return method == methods.RESOURCES_READ and _NOT_FOUND.search(message) is not None
+    # Code 0, or none at all, is all that some SDKs make of any exception; the message has to tell.
+    is_look_up = method in (methods.RESOURCES_READ, methods.PROMPTS_GET)
+    return code is None and is_look_up and _NOT_FOUND.search(message) is not None
 
 
-def _says_not_found(error: JsonObject) -> bool:
-    return _NOT_FOUND.search(error["message"]) is not None
-
-
-def _name_target(modern: JsonObject, method: str, params: JsonObject) -> None:
+def _target(method: str, params: JsonObject) -> JsonObject:
     """Say what was not found (2026-07-28, server/resources, "Error Handling")."""
     reference = params.get("ref")
-    uri = params.get("uri", reference.get("uri") if isinstance(reference, dict) else None)
-    if isinstance(uri, str):
-        modern["data"] = _with(modern.get("data"), uri=uri)
-    elif methods.TARGET_PARAM.get(method) == "name" and isinstance(params.get("name"), str):
-        modern["data"] = _with(modern.get("data"), name=params["name"])
+    owner = reference if method == methods.COMPLETE and isinstance(reference, dict) else params
+    member = methods.TARGET_PARAM.get(method, "uri")
+    return {member: owner[member]} if isinstance(owner.get(member), str) else {}
 
 
 def _with(data: Json, **members: Json) -> JsonObject:

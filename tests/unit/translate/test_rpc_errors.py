@@ -30,6 +30,14 @@ def test_a_missing_resource_of_a_completion_has_its_uri_too() -> None:
     assert modern == error(-32602, data={"uri": "note://{id}"})
 
 
+def test_where_nothing_is_named_data_stays_as_it_was() -> None:
+    assert to_modern_error(methods.COMPLETE, {"ref": {"name": "greet"}}, error(-32002)) == error(-32602)
+
+
+def test_a_resource_that_a_tool_missed_is_not_the_tool() -> None:
+    assert to_modern_error(methods.TOOLS_CALL, {"name": "t"}, error(-32002)) == error(-32602)
+
+
 def test_data_of_any_kind_stays_readable() -> None:
     modern = to_modern_error(methods.RESOURCES_READ, READ, error(-32002, data="text"))
     assert modern["data"] == {"originalData": "text", "uri": "note://1"}
