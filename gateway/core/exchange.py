@@ -1,20 +1,11 @@
 """The life of one call on a legacy server, from the first request to the last answer.
 
 Rule: a call is sent to the server once. Whatever happens then is an event, and the exchange says what to do about it.
-Strategy: one table (`TRANSITIONS`) names, for every state and every event, the one method that handles it; a cell that
-says `impossible` is a promise of the shell that drives the exchange, and is asserted. No clock, no I/O.
-
-The states, in the order in which a conversation meets them:
-
-    WAITING    the server works on the call; the client's request is open
-    GATHERING  the server has asked; more questions may follow within the quiet time
-    SUSPENDED  the client has been given the questions; its request has ended, the server's stream is open
-    SETTLED    the server finished, or was lost, while the client was away; the outcome waits for the retry
-    CLOSED     the client has its outcome, or will never come back for it
+Strategy: one table (`core.transitions`) names, for every state and every event, the one method that handles it; a cell
+that says `impossible` is a promise of the shell that drives the exchange, and is asserted. No clock, no I/O.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from gateway.core.exchange_events import (
@@ -40,21 +31,12 @@ from gateway.core.exchange_events import (
     Withdrew,
 )
 from gateway.core.questions import Questions
+from gateway.core.transitions import HANDLERS, State
 from gateway.errors import GatewayError, ProtocolError
 from gateway.translate import notifications
 from gateway.translate.capabilities import merge, missing_for
 from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import Json, JsonObject, error_object, error_response, notification
-
-
-class State(Enum):
-    """Where an exchange stands."""
-
-    WAITING = "waiting"
-    GATHERING = "gathering"
-    SUSPENDED = "suspended"
-    SETTLED = "settled"
-    CLOSED = "closed"
 
 
 class Exchange:
@@ -184,7 +166,11 @@ class Exchange:
 
     def _drop_question(self, event: Withdrew) -> list[Command]:
         self._questions.withdraw(event.request_id)
-        if self.state is State.GATHERING and not self._questions and not self._missing:
+        return []
+
+    def _drop_gathered(self, event: Withdrew) -> list[Command]:
+        self._questions.withdraw(event.request_id)
+        if not self._questions and not self._missing:
             self.state = State.WAITING
         return []
 
@@ -302,23 +288,7 @@ def _refusal(message: JsonObject, text: str, code: int = codes.INTERNAL_ERROR) -
 
 Handler: TypeAlias = Callable[[Exchange, Any], list[Command]]
 
-_ROWS: Final[dict[type, tuple[str, str, str, str, str]]] = {
-    #            WAITING           GATHERING         SUSPENDED        SETTLED            CLOSED
-    Responded: ("_finish", "_finish", "_settle", "_ignore", "_ignore"),
-    Asked: ("_consider", "_consider", "_keep", "_turn_down", "_turn_down"),
-    Notified: ("_relay", "_relay", "_ignore", "_ignore", "_ignore"),
-    Withdrew: ("_ignore", "_drop_question", "_drop_question", "_ignore", "_ignore"),
-    Quieted: ("_ignore", "_require_input", "_ignore", "_ignore", "_ignore"),
-    Answered: ("_impossible", "_impossible", "_take_answers", "_hand_over", "_impossible"),
-    Broke: ("_interrupt", "_interrupt", "_detach", "_ignore", "_ignore"),
-    ClientLeft: ("_cancel_call", "_cancel_call", "_impossible", "_impossible", "_ignore"),
-    TimedOut: ("_time_out", "_time_out", "_impossible", "_impossible", "_ignore"),
-    Expired: ("_impossible", "_impossible", "_expire", "_forget_outcome", "_ignore"),
-}
-
 TRANSITIONS: Final[dict[tuple[State, type], Handler]] = {
-    (state, event): getattr(Exchange, name)
-    for event, row in _ROWS.items()
-    for state, name in zip(State, row, strict=True)
+    cell: getattr(Exchange, name) for cell, name in HANDLERS.items()
 }
 """For every state and every event, the method that handles it."""
