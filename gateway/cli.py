@@ -6,12 +6,10 @@ imported when it runs, so that the others stay quick.
 
 import argparse
 import os
-import signal
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gateway import __version__
 from gateway.errors import GatewayError
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _ENVIRONMENT: Final = "Without -c, environment variables configure one upstream: ERA_GATEWAY_UPSTREAM_URL and others."
-_POLL_S: Final = 1.0
-_KILL_AFTER_S: Final = 5.0
-"""How much longer than its drain time a process may take to stop."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -124,10 +119,14 @@ def _port(text: str) -> int:
 
 
 def _header(text: str) -> tuple[str, str]:
-    name, colon, value = text.partition(":")
-    if not colon:
-        raise argparse.ArgumentTypeError("not a header; write 'NAME: VALUE'")
-    return name.strip(), value.strip()
+    from gateway.config.secret import parse_header_name, parse_header_value
+
+    name, _, value = text.partition(":") if ":" in text else ("", "", "")
+    try:
+        return parse_header_name(name.strip()), str(parse_header_value(value))
+    except ValueError:
+        allowed = "'NAME: VALUE' in ASCII, other than what the protocol sets itself"
+        raise argparse.ArgumentTypeError(f"not a header; allowed: {allowed}") from None
 
 
 def _settings(arguments: argparse.Namespace) -> "Settings":
@@ -165,70 +164,33 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    if arguments.reload and arguments.config is None:
-        arguments.parser.error("--reload watches a file: give one with -c")
-    settings = _settings_to_serve(arguments)
     if arguments.reload:
-        return _serve_and_reload(arguments, settings)
+        return _serve_and_reload(arguments)
+    settings = _settings_to_serve(arguments)
     from gateway.app import serve
 
     _warn(settings)
-    serve(settings)
-    return 0
+    return _run(lambda: serve(settings))
 
 
-def _serve_and_reload(arguments: argparse.Namespace, settings: "Settings") -> int:
-    """Serve in a process of its own, and replace that when the file changes; not while the file has problems."""
-    signal.signal(signal.SIGTERM, _leave)
-    stamp = _stamp(arguments.config)
-    process = _start(arguments)
-    try:
-        while True:
-            try:
-                return process.wait(_POLL_S)
-            except subprocess.TimeoutExpired:
-                changed, stamp = stamp, _stamp(arguments.config) or stamp
-            if changed == stamp:
-                continue
-            try:
-                successor = _settings_to_serve(arguments)
-            except GatewayError as error:
-                print(f"{error}\nstill serving the configuration from before", file=sys.stderr)
-                continue
-            _stop(process, settings)
-            settings, process = successor, _start(arguments)
-    finally:
-        _stop(process, settings)
+def _serve_and_reload(arguments: argparse.Namespace) -> int:
+    if arguments.config is None:
+        arguments.parser.error("--reload watches a file: give one with -c")
+    from gateway.reload import supervise
 
-
-def _leave(_signal: int, _frame: object) -> NoReturn:
-    raise SystemExit(0)
-
-
-def _stamp(path: Path) -> int | None:
-    """When a file was changed; None for the moment in which an editor replaces it."""
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return None
-
-
-def _start(arguments: argparse.Namespace) -> "subprocess.Popen[bytes]":
     host = ["--host", arguments.host] if arguments.host is not None else []
     port = ["--port", str(arguments.port)] if arguments.port is not None else []
     command = [sys.executable, "-m", "gateway", "serve", "-c", str(arguments.config), *host, *port]
-    return subprocess.Popen(command)  # noqa: S603 - this program itself, with arguments that it was given
+    return supervise(arguments.config, command, lambda: _settings_to_serve(arguments).server.drain_s)
 
 
-def _stop(process: "subprocess.Popen[bytes]", settings: "Settings") -> None:
-    if process.poll() is not None:
-        return
-    process.terminate()
+def _run(serve: Callable[[], None]) -> int:
+    """Serve, and give the exit code of a server that could not start the one meaning that it has here."""
     try:
-        process.wait(settings.server.drain_s + _KILL_AFTER_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        serve()
+    except SystemExit as stop:
+        return 1 if stop.code else 0
+    return 0
 
 
 def _probe(arguments: argparse.Namespace) -> int:
@@ -284,5 +246,4 @@ def _keygen(_arguments: argparse.Namespace) -> int:
 def _demo(arguments: argparse.Namespace) -> int:
     from gateway.app import demo
 
-    demo(arguments.port)
-    return 0
+    return _run(lambda: demo(arguments.port))
