@@ -4,45 +4,35 @@ Rule: a request is made on one session; on a new one only if the server refused 
 """
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import count
-from typing import Final
 
 import structlog
 
-from gateway import __version__
 from gateway.core.exchange import Exchange
 from gateway.core.exchange_events import Fail, Leg, RequireInput
 from gateway.core.inbound import check_param_headers
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
-from gateway.core.request_state import digest
-from gateway.core.session import SessionKey
 from gateway.errors import GatewayError, ProtocolError, UpstreamError
 from gateway.translate import discovery
-from gateway.translate.capabilities import can_ask, canonical, to_legacy_capabilities
 from gateway.translate.requests import to_legacy_request
 from gateway.upstream.background import Background
-from gateway.upstream.handshake import Handshake, Introduction
 from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.legacy_call import ClientStream, Ending, LegacyCall
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_results import LegacyResults
 from gateway.upstream.legacy_rounds import LegacyRounds, UrlRound
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
-from gateway.upstream.listener import Listener
-from gateway.upstream.pool import SessionPool
+from gateway.upstream.legacy_sessions import LegacySessions
 from gateway.upstream.refusal import UpstreamRefused
 from gateway.upstream.tool_marks import ToolMarks
 from gateway.wire import codes, meta, methods
 from gateway.wire.jsonrpc import JsonObject
 from gateway.wire.jsonrpc import request as to_request
-from gateway.wire.versions import LATEST_LEGACY
 
 log = structlog.get_logger()
-
-_GATEWAY_INFO: Final[JsonObject] = {"name": "era-gateway", "version": __version__}
 
 
 class LegacyUpstream:
@@ -68,8 +58,7 @@ class LegacyUpstream:
         self._options = options
         self._rounds = rounds
         self._background = background
-        self._handshake = Handshake(http, background, self._note_change, options.connect_timeout_s)
-        self._pool = SessionPool(http.name, options.pool, background, now_s)
+        self._sessions = LegacySessions(http, options, background, self._note_change, now_s)
         self._marks = ToolMarks(now_s)
         self._results = LegacyResults(http.name, options)
         self._id_prefix = secrets.token_hex(6)
@@ -99,28 +88,26 @@ class LegacyUpstream:
         Raises:
             UpstreamRefused, UpstreamError: it is not, or not now.
         """
-        key, capabilities = self._key_of(request, caller)
-        session = await self._lease(key, capabilities, caller, request.client_info)
-        self._pool.release(session, clean=True)
+        session = await self._sessions.lease(self._sessions.wanted(request, caller))
+        self._sessions.release(session, clean=True)
 
     def sweep(self) -> None:
         """End sessions that have been idle for too long."""
-        self._pool.sweep()
+        self._sessions.sweep()
 
     async def close(self) -> None:
         """End every session."""
-        await self._pool.close()
+        await self._sessions.close()
 
     @property
     def session_count(self) -> int:
         """How many sessions are open."""
-        return len(self._pool)
+        return len(self._sessions)
 
     # --- one request ---
 
     async def _discover(self, request: InboundRequest, caller: Caller) -> Outcome:
-        key, capabilities = self._key_of(request, caller)
-        session = await self._lease(key, capabilities, caller, request.client_info)
+        session = await self._sessions.lease(self._sessions.wanted(request, caller))
         try:
             return Outcome.of_result(
                 discovery.to_discover_result(
@@ -132,40 +119,48 @@ class LegacyUpstream:
                 )
             )
         finally:
-            self._pool.release(session, clean=True)
+            self._sessions.release(session, clean=True)
 
     async def _call(self, request: InboundRequest, leg: Leg, caller: Caller, client: ClientStream) -> Outcome:
-        key, capabilities = self._key_of(request, caller)
-        marks = self._marks.known(key) if request.method == methods.TOOLS_CALL else None
-        if marks is not None and not self._marks.is_stale(key):
+        wanted = self._sessions.wanted(request, caller)
+        marks = self._marks.known(wanted.key) if request.method == methods.TOOLS_CALL else None
+        if marks is not None and not self._marks.is_stale(wanted.key):
             check_param_headers(request, marks.get(request.target or "", ()))
         for is_second_try in (False, True):
-            session = await self._lease(key, capabilities, caller, request.client_info, fresh=is_second_try)
+            session = await self._sessions.lease(wanted, fresh=is_second_try)
             try:
-                return await self._call_on(session, request, leg, caller, client)
+                return await self._call_on(session, request, leg, caller, client, may_outlive=wanted.is_exclusive)
             except SessionExpired:
                 log.info("session expired", upstream=self.name)
         message = f"Upstream {self.name!r} forgets every session at once"
         raise UpstreamError(self.name, "session_lost", message)
 
     async def _call_on(
-        self, session: LegacySession, request: InboundRequest, leg: Leg, caller: Caller, client: ClientStream
+        self,
+        session: LegacySession,
+        request: InboundRequest,
+        leg: Leg,
+        caller: Caller,
+        client: ClientStream,
+        *,
+        may_outlive: bool,
     ) -> Outcome:
-        """Make a call on a leased session, which is given back in any case."""
+        """Make a call on a leased session, which is given back in any case.
+
+        Args:
+            may_outlive: whether the call may go on when the client's request has ended, as it does after a question.
+        """
         try:
             self._require_capability(session, request.method)
             if request.method == methods.TOOLS_CALL:
                 await self._check_marks(session, request)
             await self._set_log_level(session, leg)
         except BaseException:
-            self._pool.release(session, clean=True)
+            self._sessions.release(session, clean=True)
             raise
-        call = self._new_call(session, request, leg)
-        if session.is_exclusive:
-            session.attach(call.hear_aside)
-            ending = await call.begin(leg, client)
-        else:
-            ending = await call.run(leg, client)
+        call = self._new_call(session, request, leg, may_outlive=may_outlive)
+        session.attach(call.exchange.request_id, call.hear_aside)
+        ending = await (call.begin(leg, client) if may_outlive else call.run(leg, client))
         return self._conclude(call, ending, request, caller)
 
     async def _retry(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
@@ -174,8 +169,8 @@ class LegacyUpstream:
             return await self._retry_url_round(round_, request, caller, client)
         call = round_.call
         if call.holds_session:
-            self._pool.unsuspend(call.session)
-            call.session.renew_credentials(self._credentials(caller))
+            self._sessions.unsuspend(call.session)
+            call.session.renew_credentials(self._sessions.credentials(caller))
         ending = await call.answer(_leg(request), client)
         return self._conclude(call, ending, request, caller)
 
@@ -220,13 +215,13 @@ class LegacyUpstream:
             self._background.run(call.expire())
             raise
         if call.holds_session:
-            self._pool.suspend(call.session)
+            self._sessions.suspend(call.session)
         return self._results.input_required(result, server_info)
 
-    def _new_call(self, session: LegacySession, request: InboundRequest, leg: Leg) -> LegacyCall:
+    def _new_call(self, session: LegacySession, request: InboundRequest, leg: Leg, *, may_outlive: bool) -> LegacyCall:
         request_id = f"{self._id_prefix}-{next(self._ids)}"
         # A later leg may want progress although this one does not; the server can be told only now.
-        wants_progress = leg.progress_token is not None or (session.is_exclusive and request.method in methods.ASKING)
+        wants_progress = leg.progress_token is not None or (may_outlive and request.method in methods.ASKING)
         params = to_legacy_request(request.method, request.params, request_id if wants_progress else None)
         exchange = Exchange(
             request.method,
@@ -239,9 +234,8 @@ class LegacyUpstream:
         return LegacyCall(session, exchange, message, self._options.calls, self._background, self._release)
 
     def _release(self, call: LegacyCall, clean: bool) -> None:
-        if call.session.is_exclusive:
-            call.session.detach(call.hear_aside)
-        self._pool.release(call.session, clean=clean)
+        call.session.detach(call.exchange.request_id)
+        self._sessions.release(call.session, clean=clean)
 
     # --- before the call ---
 
@@ -278,45 +272,6 @@ class LegacyUpstream:
             log.info("log level not set", upstream=self.name, reason=error.reason)
             return
         session.log_level = level
-
-    # --- sessions ---
-
-    def _key_of(self, request: InboundRequest, caller: Caller) -> tuple[SessionKey, JsonObject]:
-        capabilities = to_legacy_capabilities(request.capabilities, LATEST_LEGACY)
-        return self._session_key(capabilities, caller, request.client_info), capabilities
-
-    def _session_key(self, capabilities: JsonObject, caller: Caller, client_info: JsonObject | None) -> SessionKey:
-        authorization = caller.authorization if self._options.passes_authorization else None
-        shown = canonical(client_info or {}) if self._options.passes_client_info else ""
-        credentials = digest(authorization) if authorization else ""
-        return SessionKey(caller.principal.id, credentials, canonical(capabilities), shown)
-
-    async def _lease(
-        self,
-        key: SessionKey,
-        capabilities: JsonObject,
-        caller: Caller,
-        client_info: JsonObject | None,
-        *,
-        fresh: bool = False,
-    ) -> LegacySession:
-        may_ask = can_ask(capabilities)
-        shown = client_info if self._options.passes_client_info and client_info else _GATEWAY_INFO
-        introduction = Introduction(capabilities, shown, self._credentials(caller))
-
-        async def open_session() -> LegacySession:
-            session = await self._handshake.open(key, introduction)
-            if may_ask and session.id is not None:
-                session.listener = listener = Listener(session)
-                await listener.opened()
-            return session
-
-        return await self._pool.lease(key, open_session, may_ask=may_ask, fresh=fresh)
-
-    def _credentials(self, caller: Caller) -> Mapping[str, str]:
-        if self._options.passes_authorization and caller.authorization:
-            return {"Authorization": caller.authorization}
-        return {}
 
     def _note_change(self, message: JsonObject) -> None:
         if message["method"] == methods.TOOLS_CHANGED:

@@ -260,7 +260,10 @@ class LegacyCall:
 
     async def _linger(self) -> None:
         """Give notifications on the GET stream, which are not ordered with the result, a moment to arrive."""
-        if self._wants_notifications and self.session.hears_notifications and self.session.is_exclusive:
+        listener = self.session.listener
+        if not self._wants_notifications or listener is None or not listener.is_open:
+            return
+        if self.session.hears_notifications or not self._was_notified:
             await asyncio.sleep(LINGER_S)
 
     # --- events and commands ---

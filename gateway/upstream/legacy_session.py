@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
 from gateway.core import session as facts
+from gateway.core.exchange_events import Asked, Withdrew
 from gateway.core.incoming import Changed, Incoming, Pinged, sort, split
 from gateway.core.session import Negotiated, SessionKey
 from gateway.errors import UpstreamError
@@ -17,7 +18,7 @@ from gateway.upstream.background import Background
 from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.refusal import UpstreamRefused, refusal_of
 from gateway.upstream.reply import Reply
-from gateway.wire import codes, methods
+from gateway.wire import codes, meta, methods
 from gateway.wire.jsonrpc import (
     Json,
     JsonObject,
@@ -25,7 +26,6 @@ from gateway.wire.jsonrpc import (
     encode,
     error_object,
     error_response,
-    notification,
     request,
     response,
 )
@@ -37,8 +37,13 @@ Hearer = Callable[[Incoming], Awaitable[None]]
 """Takes what the server says outside of the answer to a request."""
 
 
-class Closable(Protocol):
+class GetStream(Protocol):
     """What reads the session's GET stream."""
+
+    is_open: bool
+
+    async def opened(self) -> None:
+        """Return when the stream is open, or is known not to be offered, or takes too long over it."""
 
     async def close(self) -> None:
         """Stop reading."""
@@ -88,11 +93,11 @@ class LegacySession:
         self.is_exclusive = False
         self.is_suspended = False
         self.hears_notifications = False
-        self.listener: Closable | None = None
+        self.listener: GetStream | None = None
         self._credentials = credentials
         self._background = background
         self._on_change = on_change
-        self._hearers: list[Hearer] = []
+        self._calls: dict[str, Hearer] = {}
         self._sequence = 0
         self._headers = self._build_headers()
 
@@ -209,26 +214,31 @@ class LegacySession:
 
     # --- hearing ---
 
-    def attach(self, hearer: Hearer) -> None:
-        """Give what comes without a call of its own (on the GET stream) to a call."""
-        self._hearers.append(hearer)
+    def attach(self, request_id: str, hearer: Hearer) -> None:
+        """Let a call hear what comes on the GET stream and belongs to it."""
+        self._calls[request_id] = hearer
 
-    def detach(self, hearer: Hearer) -> None:
+    def detach(self, request_id: str) -> None:
         """The call has ended."""
-        self._hearers.remove(hearer)
+        del self._calls[request_id]
 
     async def hear(self, message: Json) -> None:
         """Attend to a message that came outside of any call's own stream.
 
-        One call at a time holds an exclusive session, and so can be told what belongs to it. With several, nobody
-        can know, and a question is turned down rather than put to somebody else's client.
+        A call that holds the session alone can be told what belongs to it. With several, only what names its call can;
+        a question is then turned down rather than put to somebody else's client.
         """
-        incoming = self.sort(message, None, is_own_stream=False)
+        request_id = _call_named_by(message)
+        incoming = self.sort(message, request_id, is_own_stream=False)
         if incoming is None:
             return
-        if len(self._hearers) == 1:
-            await self._hearers[0](incoming)
-        elif isinstance(message, dict) and "id" in message:
+        if isinstance(incoming, Withdrew) or (request_id is None and len(self._calls) == 1):
+            hearers = list(self._calls.values())
+        else:
+            hearers = [self._calls[request_id]] if request_id in self._calls else []
+        for hearer in hearers:
+            await hearer(incoming)
+        if not hearers and isinstance(incoming, Asked):
             self.post_soon([error_response(message["id"], error_object(codes.INTERNAL_ERROR, "No client to ask"))])
 
     def sort(self, message: Json, request_id: str | None, *, is_own_stream: bool) -> Incoming | None:
@@ -313,6 +323,13 @@ def message_of_own(message: Json, request_id: str) -> bool:
     )
 
 
-def cancelled(request_id: str, reason: str) -> JsonObject:
-    """`notifications/cancelled` for a request of the gateway."""
-    return notification(methods.CANCELLED, {"requestId": request_id, "reason": reason})
+def _call_named_by(message: Json) -> str | None:
+    """The id of the call that a message says it belongs to: a response, or progress."""
+    if not isinstance(message, dict):
+        return None
+    if "method" not in message:
+        named = message.get("id")
+    else:
+        params = message.get("params") if message["method"] == methods.PROGRESS else None
+        named = params.get(meta.PROGRESS_TOKEN) if isinstance(params, dict) else None
+    return named if isinstance(named, str) else None

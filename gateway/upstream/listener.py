@@ -6,6 +6,7 @@ It must be open before a call that may ask is sent: some servers ask on it, and 
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Final
 
 from gateway.core.incoming import split
@@ -22,10 +23,22 @@ _UNSUPPORTED: Final = frozenset({400, 401, 403, 404, 405, 406, 410, 501})
 
 
 class Listener:
-    """Reads the GET stream of one session for as long as the session lives."""
+    """Reads the GET stream of one session for as long as the session lives.
 
-    def __init__(self, session: LegacySession) -> None:
+    Args:
+        session: whose stream.
+        on_reopened: told when the stream is open again after it was not, so that something may have been missed.
+
+    Attributes:
+        is_open: whether the stream is open now.
+        ended: done when there is no stream to be had, or none any more.
+    """
+
+    def __init__(self, session: LegacySession, on_reopened: Callable[[], None] = lambda: None) -> None:
+        self.is_open = False
+        self.ended = asyncio.Event()
         self._session = session
+        self._on_reopened = on_reopened
         self._settled = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -43,29 +56,45 @@ class Listener:
         await asyncio.wait([self._task])
 
     async def _run(self) -> None:
-        failures = 0
+        try:
+            await self._keep_open()
+        finally:
+            self._settled.set()
+            self.ended.set()
+
+    async def _keep_open(self) -> None:
+        attempts, was_open = 0, False
         while not self._session.is_dead:
+            reply = await self._get()
+            if reply is not None and reply.status in _UNSUPPORTED:
+                return
             retry_ms = None
-            try:
-                reply = await self._session.http.get(self._session.headers)
-                if reply.status in _UNSUPPORTED or (reply.status == 200 and reply.kind != "sse"):
-                    reply.close()
-                    return
-                if reply.status == 200:
-                    self._settled.set()
-                    retry_ms = await self._read(reply)
-                    failures = 0
-                else:
-                    reply.close()
-            except UpstreamError:
-                pass
-            finally:
-                self._settled.set()
-            await asyncio.sleep(self._pause_s(failures, retry_ms))
-            failures += 1
+            if reply is not None and reply.status == 200:
+                if was_open:
+                    self._on_reopened()
+                was_open, attempts = True, 0
+                retry_ms = await self._read(reply)
+            self._settled.set()
+            await asyncio.sleep(self._pause_s(attempts, retry_ms))
+            attempts += 1
+
+    async def _get(self) -> Reply | None:
+        """The answer to a GET, closed unless it is a stream; None if there was none."""
+        try:
+            reply = await self._session.http.get(self._session.headers)
+        except UpstreamError:
+            return None
+        if reply.status == 200 and reply.kind != "sse":
+            reply.close()
+            reply.status = 405  # a page, a greeting, anything: this server has no stream
+        elif reply.status != 200:
+            reply.close()
+        return reply
 
     async def _read(self, reply: Reply) -> int | None:
         """Pass on what comes until the stream ends; say after how long the server wants to be asked again."""
+        self.is_open = True
+        self._settled.set()
         try:
             async for event in reply.events():
                 try:
@@ -75,7 +104,10 @@ class Listener:
                 for message in messages:
                     self._session.hears_notifications = True
                     await self._session.hear(message)
+        except UpstreamError:
+            pass  # a stream that broke is opened again like one that ended
         finally:
+            self.is_open = False
             reply.close()
         return reply.retry_ms
 

@@ -1,8 +1,7 @@
 """Warm sessions of one upstream, each kept for the one key that may use it.
 
-Rule: a session never serves two keys. A key that lets nothing be asked has one session, and its calls run side by
-side; a key that may be asked gets a session of its own for each call, since nothing on the wire says which of two
-calls an uncorrelated question belongs to.
+Rule: a session never serves two keys. Calls that can share a session run side by side on the one of their key; calls
+that cannot have one each. A sticky key has exactly one session, whatever its calls can.
 """
 
 import asyncio
@@ -65,13 +64,13 @@ class SessionPool:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    async def lease(self, key: SessionKey, opener: Opener, *, may_ask: bool, fresh: bool = False) -> LegacySession:
+    async def lease(self, key: SessionKey, opener: Opener, *, exclusive: bool, fresh: bool = False) -> LegacySession:
         """A session to make one call on; give it back with `release`.
 
         Args:
             key: who asks.
             opener: opens a session for this key.
-            may_ask: whether the server may ask during calls of this key.
+            exclusive: whether the call must be alone on its session.
             fresh: not one that was idle: the server has just forgotten one, and probably the others.
 
         Raises:
@@ -79,7 +78,7 @@ class SessionPool:
         """
         if self._limits.reuse == "none":
             return self._take(await self._open(opener), exclusive=True)
-        if may_ask and self._limits.reuse == "pooled":
+        if exclusive and self._limits.reuse == "pooled":
             session = None if fresh else self._pop_idle(key)
             return self._take(session or await self._open(opener), exclusive=True)
         session = self._shared.get(key)
@@ -107,9 +106,10 @@ class SessionPool:
 
     def suspend(self, session: LegacySession) -> None:
         """The call on this session waits for its client: it no longer counts among those at work."""
-        session.is_suspended = True
-        self._suspended += 1
-        self._wake()
+        if not session.is_suspended:
+            session.is_suspended = True
+            self._suspended += 1
+            self._wake()
 
     def unsuspend(self, session: LegacySession) -> None:
         """The call goes on, or has ended."""

@@ -31,4 +31,4 @@ STATUS: Final = {
     METHOD_NOT_FOUND: 404,
     INTERNAL_ERROR: 500,
 }
-"""The HTTP status of an error of the gateway's own making; errors that a server's execution produced go out with 200."""
+"""The HTTP status of an error of the gateway's own making; what a server's execution produced goes out with 200."""

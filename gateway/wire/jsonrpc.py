@@ -5,7 +5,7 @@ where orjson refuses or would round (integers beyond 64 bits, lone surrogates).
 """
 
 import json
-import re
+import math
 from typing import Any, Final, TypeAlias, TypeGuard
 
 import orjson
@@ -19,7 +19,12 @@ RequestId: TypeAlias = str | int
 MAX_ID_BYTES: Final = 256
 _INT64 = range(-(2**63), 2**63)
 _BOM = b"\xef\xbb\xbf"
-_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+_SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
+_NOT_FOR_ORJSON = (b"0" * 19, b"e000", b"e+000")
+"""With every digit read as 0: an integer that may need more than 64 bits, an exponent that may need more than a float.
+
+orjson rounds the one and makes infinity of the other, silently.
+"""
 
 
 def is_request_id(value: Json) -> TypeGuard[RequestId]:
@@ -36,7 +41,8 @@ def decode(raw: bytes) -> Json:
         ValueError: the bytes are not JSON, or nest too deeply to be read.
     """
     raw = raw.removeprefix(_BOM)
-    if _LONG_NUMBER.search(raw) is None:
+    shape = raw.translate(_SHAPE)
+    if not any(suspect in shape for suspect in _NOT_FOR_ORJSON):
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
@@ -80,10 +86,18 @@ def _decode_slowly(raw: bytes, *, refuse_duplicates: bool = False) -> Json:
         return json.loads(
             raw.decode("utf-8"),
             parse_constant=_refuse_constant,
+            parse_float=_parse_float,
             object_pairs_hook=_unique_members if refuse_duplicates else None,
         )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def _parse_float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("a number is too large")
+    return value
 
 
 def _refuse_constant(name: str) -> Json:

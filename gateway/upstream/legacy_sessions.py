@@ -1,0 +1,121 @@
+"""Which session a request is made on: the key, the introduction, and the lease.
+
+A key whose client can be asked, or wants the log, has a session to itself for each call: nothing on the wire says which
+of two calls a question or a log message on the GET stream belongs to. All other calls of a key share one session.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gateway import __version__
+from gateway.core.inbound_request import InboundRequest
+from gateway.core.principal import Caller
+from gateway.core.request_state import digest
+from gateway.core.session import SessionKey
+from gateway.translate.capabilities import can_ask, canonical, to_legacy_capabilities
+from gateway.upstream.background import Background
+from gateway.upstream.handshake import Handshake, Introduction
+from gateway.upstream.http import UpstreamHttp
+from gateway.upstream.legacy_options import LegacyOptions
+from gateway.upstream.legacy_session import LegacySession
+from gateway.upstream.listener import Listener
+from gateway.upstream.pool import SessionPool
+from gateway.wire.jsonrpc import JsonObject
+from gateway.wire.versions import LATEST_LEGACY
+
+GATEWAY_INFO: Final[JsonObject] = {"name": "era-gateway", "version": __version__}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The session that a request needs.
+
+    Args:
+        key: who may use it.
+        introduction: what a new one is opened with.
+        is_exclusive: whether a call on it must be alone.
+    """
+
+    key: SessionKey
+    introduction: Introduction
+    is_exclusive: bool
+
+
+class LegacySessions:
+    """The sessions of one legacy upstream.
+
+    Args:
+        http: the connections to it.
+        options: how the operator wants it treated.
+        background: where work goes that nobody waits for.
+        on_change: told of changed lists and resources, whatever session they are heard on.
+        now_s: a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        http: UpstreamHttp,
+        options: LegacyOptions,
+        background: Background,
+        on_change: Callable[[JsonObject], None],
+        now_s: Callable[[], float],
+    ) -> None:
+        self._options = options
+        self._handshake = Handshake(http, background, on_change, options.connect_timeout_s)
+        self._pool = SessionPool(http.name, options.pool, background, now_s)
+        self.suspend = self._pool.suspend
+        self.unsuspend = self._pool.unsuspend
+        self.release = self._pool.release
+        self.sweep = self._pool.sweep
+        self.close = self._pool.close
+
+    def __len__(self) -> int:
+        return len(self._pool)
+
+    def wanted(self, request: InboundRequest, caller: Caller) -> Wanted:
+        """The session that a request needs."""
+        capabilities = to_legacy_capabilities(request.capabilities, LATEST_LEGACY)
+        client_info = request.client_info if self._options.passes_client_info else None
+        key = SessionKey(
+            caller.principal.id,
+            self._credentials_digest(caller),
+            canonical(capabilities),
+            canonical(client_info) if client_info else "",
+        )
+        introduction = Introduction(capabilities, client_info or GATEWAY_INFO, self.credentials(caller))
+        return Wanted(key, introduction, can_ask(capabilities) or request.log_level is not None)
+
+    async def lease(self, wanted: Wanted, *, fresh: bool = False) -> LegacySession:
+        """A session to make one call on; give it back with `release`.
+
+        Args:
+            wanted: what is needed.
+            fresh: not one that was idle: the server has just forgotten one.
+
+        Raises:
+            UpstreamRefused, UpstreamError: there is none to be had.
+        """
+        session = await self._pool.lease(
+            wanted.key, lambda: self.open(wanted), exclusive=wanted.is_exclusive, fresh=fresh
+        )
+        if wanted.is_exclusive and session.listener is not None:
+            await session.listener.opened()
+        return session
+
+    async def open(self, wanted: Wanted) -> LegacySession:
+        """Open a session and begin to read its GET stream; not one of the pool's."""
+        session = await self._handshake.open(wanted.key, wanted.introduction)
+        if session.id is not None and (wanted.is_exclusive or self._options.pool.reuse != "none"):
+            session.listener = Listener(session)
+        return session
+
+    def credentials(self, caller: Caller) -> Mapping[str, str]:
+        """The headers that carry the credential for a caller's request."""
+        if self._options.passes_authorization and caller.authorization:
+            return {"Authorization": caller.authorization}
+        return {}
+
+    def _credentials_digest(self, caller: Caller) -> str:
+        passes = self._options.passes_authorization and caller.authorization
+        return digest(caller.authorization) if passes and caller.authorization else ""
