@@ -6,6 +6,7 @@ that says `impossible` is a promise of the shell that drives the exchange, and i
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from gateway.core.exchange_events import (
@@ -30,13 +31,13 @@ from gateway.core.exchange_events import (
     TimedOut,
     Withdrew,
 )
-from gateway.core.questions import Questions
+from gateway.core.questions import Question, Questions, fault_of, refusal
 from gateway.core.transitions import HANDLERS, State
 from gateway.errors import GatewayError, ProtocolError
 from gateway.translate import notifications
 from gateway.translate.capabilities import merge, missing_for
 from gateway.wire import codes, methods
-from gateway.wire.jsonrpc import Json, JsonObject, error_object, error_response, notification
+from gateway.wire.jsonrpc import Json, JsonObject, notification
 
 
 class Exchange:
@@ -113,35 +114,38 @@ class Exchange:
     def _consider(self, event: Asked) -> list[Command]:
         """A question while the client is there: refuse it, answer it from what was sent ahead, or gather it."""
         message = event.message
+        if self._questions.has_seen(message):
+            return []
+        if fault := fault_of(message):
+            return [fault]
         if missing := self._missing_for(message):
             self._missing = merge([self._missing, missing]) or {}
             self.state = State.GATHERING
-            return [_refusal(message, "The client does not support this"), Gather()]
-        if refusal := self._refusal(message):
-            return refusal
-        question = self._questions.add(message)
-        if question is None:
-            return []
-        answer = self._leg.answers.get(question.name)
-        if answer is not None and question.accepts(answer):
-            self._questions.close(question)
-            return [question.answered(answer)]
+            return [refusal(message, "The client does not support this"), Gather()]
+        if self._unanswerable is not None:
+            return [*self._abandon("no session"), Fail(self._unanswerable)]
+        if self.method not in methods.ASKING:
+            return [refusal(message, f"During {self.method} the client cannot be asked")]
+        if ahead := self._answer_ahead(self._questions.add(message)):
+            return [ahead]
         self.state = State.GATHERING
         return [Gather()]
 
     def _keep(self, event: Asked) -> list[Command]:
         """A question while the client is away: it becomes part of the next round."""
         message = event.message
+        if self._questions.has_seen(message):
+            return []
+        if fault := fault_of(message):
+            return [fault]
         if self._missing_for(message):
-            return [_refusal(message, "The client does not support this")]
-        if refusal := self._refusal(message):
-            return refusal
-        self._questions.add(message)
-        return []
+            return [refusal(message, "The client does not support this")]
+        ahead = self._answer_ahead(self._questions.add(message))
+        return [] if ahead is None else [ahead]
 
     def _turn_down(self, event: Asked) -> list[Command]:
         """A question when nobody will answer any more: say so, lest the server waits for ever."""
-        return [_refusal(event.message, "The client is gone")]
+        return [refusal(event.message, "The client is gone")]
 
     def _relay(self, event: Notified) -> list[Command]:
         message = event.message
@@ -197,7 +201,10 @@ class Exchange:
         return self._ask()
 
     def _take_answers(self, event: Answered) -> list[Command]:
-        self._leg, self._progress = event.leg, None
+        # An answer sent ahead waits for its question through all rounds; one whose question has been is no longer held.
+        ahead = {name: answer for name, answer in self._leg.answers.items() if not self._questions.has_named(name)}
+        self._leg = replace(event.leg, answers={**ahead, **event.leg.answers})
+        self._progress = None
         commands: list[Command] = [*self._questions.answer(event.leg.answers)]
         if self._questions:
             self._missing = self._questions.missing_for(event.leg.capabilities)
@@ -236,19 +243,17 @@ class Exchange:
     # --- what the transitions share ---
 
     def _missing_for(self, message: JsonObject) -> JsonObject | None:
-        if self.method not in methods.ASKING or message["method"] not in methods.QUESTIONS:
-            return None
-        return missing_for(message["method"], message.get("params") or {}, self._leg.capabilities)
-
-    def _refusal(self, message: JsonObject) -> list[Command] | None:
-        """What to do about a request of the server that can never be put to the client; None if it can."""
-        if message["method"] not in methods.QUESTIONS:
-            return [_refusal(message, "Method not found:", codes.METHOD_NOT_FOUND)]
-        if self._unanswerable is not None:
-            return [*self._abandon("no session"), Fail(self._unanswerable)]
         if self.method not in methods.ASKING:
-            return [_refusal(message, f"During {self.method} the client cannot be asked")]
-        return None
+            return None
+        return missing_for(message["method"], message.get("params"), self._leg.capabilities)
+
+    def _answer_ahead(self, question: Question) -> Post | None:
+        """The answer that the client sent before it was asked, if it fits."""
+        answer = self._leg.answers.get(question.name)
+        if answer is None or not question.accepts(answer):
+            return None
+        self._questions.close(question)
+        return question.answered(answer)
 
     def _ask(self) -> list[Command]:
         self.state = State.SUSPENDED
@@ -280,10 +285,6 @@ def lost() -> ProtocolError:
         "The call behind this request state is lost; it must be made anew, and may already have had effects",
         {"reason": "lost"},
     )
-
-
-def _refusal(message: JsonObject, text: str, code: int = codes.INTERNAL_ERROR) -> Post:
-    return Post(error_response(message["id"], error_object(code, f"{text} {message['method']}")))
 
 
 Handler: TypeAlias = Callable[[Exchange, Any], list[Command]]

@@ -69,18 +69,24 @@ class Questions:
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    def add(self, message: JsonObject) -> Question | None:
-        """Name and keep a request of the server; None if it was seen before, as on a resumed stream."""
+    def has_seen(self, message: JsonObject) -> bool:
+        """Whether a request of the server was added before: a resumed stream repeats some."""
+        return _identity(message) in self._seen
+
+    def add(self, message: JsonObject) -> Question:
+        """Name and keep a request of the server."""
         request_id, method, params = message["id"], message["method"], message.get("params") or {}
-        if (key := (type(request_id), request_id)) in self._seen:
-            return None
-        self._seen.add(key)
+        self._seen.add(_identity(message))
         name = input_rounds.name_of(
             method, params, request_id=request_id, preferred=self.preferred_names, taken=self._names
         )
         self._names.add(name)
         question = self._open[name] = Question(name, request_id, method, params)
         return question
+
+    def has_named(self, name: str) -> bool:
+        """Whether a question of this call has had this name."""
+        return name in self._names
 
     def close(self, question: Question) -> None:
         """A question has its answer."""
@@ -123,3 +129,22 @@ class Questions:
     def to_input_requests(self) -> JsonObject:
         """The `inputRequests` of an `input_required` result."""
         return {question.name: question.to_input_request() for question in self._open.values()}
+
+
+def _identity(message: JsonObject) -> tuple[type, RequestId]:
+    """Python's 1 equals its True and its 1.0; JSON-RPC's 1 is not "1" either."""
+    return type(message["id"]), message["id"]
+
+
+def fault_of(message: JsonObject) -> Post | None:
+    """What to say to a request of the server that no client could answer; None if one could."""
+    if message["method"] not in methods.QUESTIONS:
+        return refusal(message, "Method not found:", codes.METHOD_NOT_FOUND)
+    if not isinstance(message.get("params") or {}, dict):
+        return refusal(message, "params must be an object:", codes.INVALID_PARAMS)
+    return None
+
+
+def refusal(message: JsonObject, text: str, code: int = codes.INTERNAL_ERROR) -> Post:
+    """An error in answer to a request of the server."""
+    return Post(error_response(message["id"], error_object(code, f"{text} {message['method']}")))
