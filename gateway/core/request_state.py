@@ -19,11 +19,13 @@ from cryptography.fernet import InvalidToken, MultiFernet
 
 from gateway.errors import ProtocolError
 from gateway.wire import codes
-from gateway.wire.jsonrpc import JsonObject
+from gateway.wire.jsonrpc import Json, JsonObject, decode, encode
 
-MAX_TOKEN_CHARS: Final = 65_536
+MAX_TOKEN_CHARS: Final = 1_048_576
+"""Ample for a modern upstream's own state, which travels inside."""
+
 _VERSION: Final = 1
-_ALPHABET: Final = re.compile(r"[A-Za-z0-9_-]+={0,2}")
+_ALPHABET: Final = re.compile(r"[A-Za-z0-9_-]+")
 _UNBOUND: Final = frozenset({"_meta", "inputResponses", "requestState"})
 
 Kind = Literal["suspended", "modern"]
@@ -68,11 +70,18 @@ class RequestStateSealer:
         self._now_s = now_s
 
     def seal(self, state: RequestState) -> str:
-        """A token for the client to bring back."""
+        """A token for the client to bring back.
+
+        Raises:
+            ValueError: an upstream's own state is too long, or no text.
+        """
         payload = {"v": _VERSION, **{key: value for key, value in asdict(state).items() if value}}
         if state.inner is not None:
             payload["inner"] = state.inner
-        return self._keys.encrypt(orjson.dumps(payload)).decode("ascii").rstrip("=")
+        token = self._keys.encrypt(encode(payload)).decode("ascii").rstrip("=")
+        if len(token) > MAX_TOKEN_CHARS:
+            raise ValueError("its requestState is too long")
+        return token
 
     def open(self, token: str, *, upstream: str, principal_id: str, request: str) -> RequestState:
         """Open a token and compare what it is bound to.
@@ -93,12 +102,15 @@ class RequestStateSealer:
 
     def _decrypt(self, token: str) -> RequestState:
         try:
-            payload = orjson.loads(self._keys.decrypt(_canonical(token)))
+            payload: Json = decode(self._keys.decrypt(_canonical(token)))
         except (InvalidToken, ValueError) as error:
             raise refused("not a token of ours") from error
-        if payload.pop("v", None) != _VERSION:
+        if not isinstance(payload, dict) or payload.pop("v", None) != _VERSION:
             raise refused("another version")
-        return RequestState(**payload)
+        try:
+            return RequestState(**payload)
+        except TypeError as error:
+            raise refused("not a request state") from error
 
 
 def refused(reason: str) -> ProtocolError:
@@ -122,19 +134,18 @@ def request_digest(method: str, params: JsonObject) -> str:
 
 
 def _canonical(token: str) -> bytes:
-    """The one spelling of a token, or ValueError.
+    """A token as it left the gateway, with the padding that Fernet wants; any other spelling is a ValueError.
 
     A base64 decoder ignores what follows the padding, and the unused bits of the last character: without this,
-    `token + "-TAMPERED"` would be accepted for one length in three.
+    `token + "=-TAMPERED"` would be accepted for two lengths in three.
     """
     if len(token) > MAX_TOKEN_CHARS or _ALPHABET.fullmatch(token) is None:
         raise ValueError("not base64url")
-    bare = token.rstrip("=")
     try:
-        raw = base64.urlsafe_b64decode(bare + "=" * (-len(bare) % 4))
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
     except binascii.Error as error:
         raise ValueError("not base64url") from error
     spelled = base64.urlsafe_b64encode(raw)
-    if spelled.rstrip(b"=") != bare.encode():
+    if spelled.rstrip(b"=") != token.encode():
         raise ValueError("not canonical")
     return spelled
