@@ -72,6 +72,7 @@ _UNDECIDED: Final = {
     503: "full",
     504: "timeout",
 }
+_MAX_DIGITS: Final = 8
 _REFUSALS: Final = (400, 404, 405)
 _LEGACY_REFUSAL: Final = -32000
 """What the official SDKs send with a 400 when they miss a session or do not know the version."""
@@ -155,7 +156,7 @@ def _undecided(status: int, answer_headers: Mapping[str, str], message: JsonObje
         status,
         try_initialize=is_refusal or status in (408, 504),
         challenge=challenge,
-        retry_after_s=int(after) if after.isdecimal() else None,
+        retry_after_s=int(after) if after.isdecimal() and len(after) < _MAX_DIGITS else None,
     )
 
 

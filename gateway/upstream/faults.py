@@ -83,7 +83,7 @@ def to_upstream_error(upstream: str, error: Exception) -> UpstreamError:
     if _is_refused_write(error):
         return unreachable(upstream, "the connection was closed before the request was sent")
     if isinstance(error, aiohttp.ClientResponseError):
-        return nonsense(upstream, "does not speak HTTP")
+        return nonsense(upstream, "sent an answer that cannot be read as HTTP")
     if isinstance(error, (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, OSError)):
         return outcome_unknown(upstream)
     return nonsense(upstream, "cannot be talked to over HTTP")

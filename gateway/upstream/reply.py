@@ -26,7 +26,7 @@ _NEVER_JSON = ("text/html", "application/xhtml+xml")
 _DECODED: Final = frozenset({"", "identity", "gzip", "deflate", "br"})
 _BODILESS = (204, 304)
 _BLANK = b" \t\r\n"
-_BOM = b"\xef\xbb\xbf"
+_NOTHING = _BLANK + b"\xef\xbb\xbf"  # blanks, and the bytes of a byte order mark
 _SSE_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
@@ -100,8 +100,8 @@ class Reply:
             UpstreamError: it is over the limit (`too_large`), or broke off (`outcome_unknown`).
         """
         first, self._first = self._first, b""
+        self._check_size(len(first))
         if self._response.content.at_eof():
-            self._check_size(len(first))
             return first
         chunks = [first]
         size = len(first)
@@ -147,14 +147,18 @@ class Reply:
         media_type = self.media_type
         if media_type == _EVENT_STREAM and self.status not in _BODILESS:
             return
-        while not self._first.strip(_BLANK):
+        start = await self._read_start()
+        self.kind = _kind_of(start, media_type) if start else "empty"
+
+    async def _read_start(self) -> bytes:
+        """The first bytes of the body that say anything; `b""` if there are none. They stay to be read."""
+        while not (start := self._first.lstrip(_NOTHING)):
+            self._check_size(len(self._first))
             chunk = await self._read_chunk()
             if not chunk:
-                self.kind = "empty"
-                return
+                break
             self._first += chunk
-            self._check_size(len(self._first))
-        self.kind = _kind_of(self._first, media_type)
+        return start
 
     async def _read_chunk(self) -> bytes:
         """The next bytes of the body, `b""` at its end."""
@@ -200,6 +204,7 @@ class Events:
 
     async def _read_more(self) -> None:
         try:
+            self._parser.feed(b"")  # raises what it held back while there were events to return
             if not self._is_begun:
                 await self._begin()
             elif chunk := await self._reply._read_chunk():
@@ -216,19 +221,15 @@ class Events:
     async def _begin(self) -> None:
         """Take the first bytes, and read on to the end if they show that this is one bare JSON message."""
         reply = self._reply
-        first = reply._first
-        while not first.strip(_BLANK) and (chunk := await reply._read_chunk()):
-            first += chunk
-        self._is_begun = True
-        reply._first = first
-        if reply.kind == "json" or first.lstrip(_BOM + _BLANK).startswith(b"{"):
+        start = await reply._read_start()
+        if reply.kind == "json" or start.startswith(b"{"):
             body = await reply.read_message_bytes()
             self._ready.append(SseEvent("message", body.strip(_BLANK), None, None))
             self._is_ended = True
             return
-        reply._first = b""
-        if first:
-            self._ready.extend(self._parser.feed(first))
+        self._is_begun = True
+        first, reply._first = reply._first, b""
+        self._ready.extend(self._parser.feed(first))
 
     def _end(self) -> None:
         """Let the parser have the end; what it held back still counts if it is complete, whatever broke."""
@@ -237,8 +238,7 @@ class Events:
             self._ready.extend(self._parser.close())
 
 
-def _kind_of(first: bytes, media_type: str) -> Kind:
-    start = first.lstrip(_BOM + _BLANK)
+def _kind_of(start: bytes, media_type: str) -> Kind:
     if start.startswith(_SSE_FIELDS):
         return "sse"
     if media_type in _NEVER_JSON:

@@ -41,7 +41,7 @@ import asyncio
 import inspect
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, overload
 
 from tests.support.scripted_http import Connection, Received, Wire, error_message
 
@@ -120,7 +120,15 @@ class ScriptedUpstream:
 
     # -- the script
 
-    def on(self, method: str, handler: Handler | None = None, *, times: int | None = None) -> Any:
+    @overload
+    def on(self, method: str, handler: Handler, *, times: int | None = None) -> Handler: ...
+
+    @overload
+    def on(self, method: str, *, times: int | None = None) -> Callable[[Handler], Handler]: ...
+
+    def on(
+        self, method: str, handler: Handler | None = None, *, times: int | None = None
+    ) -> Handler | Callable[[Handler], Handler]:
         """Answer a method with a handler: always, or the next `times` times; without one, a decorator."""
         if handler is None:
             return lambda function: self.on(method, function, times=times)
