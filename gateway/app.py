@@ -27,11 +27,13 @@ from gateway.demo.server import create_app as create_demo
 from gateway.process import raise_descriptor_limit
 from gateway.rounds.memory import MemoryRounds, RoundLimits
 from gateway.server.endpoint import Authenticator, Endpoint
+from gateway.server.graceful import GracefulServer
 from gateway.server.replies import ReplyTimes
 from gateway.server.site import Site
 from gateway.upstream.any_era import AnyEraUpstream
 from gateway.upstream.background import Background
 from gateway.upstream.build import UpstreamPlan, build_upstream
+from gateway.upstream.subscriptions import StreamLimit
 
 log = structlog.get_logger()
 
@@ -49,6 +51,7 @@ class Gateway:
         self._settings = settings
         self._background = Background()
         self.rounds = MemoryRounds(_round_limits(settings.rounds), self._background.run)
+        self._limit = StreamLimit(settings.server.max_listeners)
         self._sealer = RequestStateSealer(_state_keys(settings.state), time.time)
         self.upstreams = {name: self._build(name, upstream) for name, upstream in settings.upstreams.items()}
         self._is_serving = False
@@ -57,7 +60,7 @@ class Gateway:
         )
 
     def _build(self, name: str, settings: model.Upstream) -> AnyEraUpstream:
-        return build_upstream(_upstream_plan(name, settings, self._settings), self.rounds, self._sealer)
+        return build_upstream(_upstream_plan(name, settings, self._settings), self.rounds, self._sealer, self._limit)
 
     def _paths(self) -> dict[str, AnyEraUpstream]:
         """The upstream behind each path; behind the plain one only if there is just one."""
@@ -97,6 +100,12 @@ class Gateway:
             for upstream in self.upstreams.values():
                 upstream.sweep()
 
+    def end_streams(self) -> None:
+        """Take no more requests, and end the listeners' streams, which would never end by themselves."""
+        self._is_serving = False
+        for upstream in self.upstreams.values():
+            upstream.end_streams()
+
     async def close(self) -> None:
         """End every round and every session."""
         await self.rounds.close()
@@ -111,7 +120,7 @@ def serve(settings: model.Settings) -> None:
     raise_descriptor_limit()
     gateway = Gateway(settings)
     log.info("serving", host=settings.server.host, port=settings.server.port, upstreams=list(gateway.upstreams))
-    uvicorn.Server(uvicorn_config(gateway.site, settings.server)).run()
+    GracefulServer(uvicorn_config(gateway.site, settings.server), gateway.end_streams).run()
 
 
 def uvicorn_config(site: Site, server: model.Server) -> uvicorn.Config:
@@ -182,6 +191,7 @@ def _upstream_plan(name: str, upstream: model.Upstream, settings: model.Settings
         question_names=rounds.names,
         ttl_ms=int(settings.cache.ttl_s * 1000),
         cache_scope=settings.cache.scope,
+        watch_s=upstream.watch_s,
     )
 
 
@@ -205,7 +215,8 @@ async def _demo(port: int) -> None:
             "upstreams": {"demo": {"url": f"http://127.0.0.1:{demo_port}{DEMO_PATH}"}},
         }
     )
-    front = uvicorn.Server(uvicorn_config(Gateway(settings).site, settings.server))
+    gateway = Gateway(settings)
+    front = GracefulServer(uvicorn_config(gateway.site, settings.server), gateway.end_streams)
     print(curl_calls(f"http://127.0.0.1:{port}{settings.server.path}"), flush=True)
     await front.serve()
     demo_server.should_exit = True

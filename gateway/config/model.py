@@ -94,6 +94,7 @@ class Server(Section):
     keepalive_s: PositiveDuration = _key("keepalive", "15s")
     stream_after_s: Duration = _key("stream_after", "5s")
     drain_s: Duration = _key("drain", "30s")
+    max_listeners: Count = 1000
     admin: Annotated[Admin | None, BeforeValidator(_parse_admin)] = Admin()
 
     @property
@@ -139,6 +140,7 @@ class Upstream(Section):
     max_duration_s: PositiveDuration = _key("max_duration", "10m")
     connect_timeout_s: PositiveDuration = _key("connect_timeout", "10s")
     max_message_bytes: Size = _key("max_message_bytes", "64MiB")
+    watch_s: PositiveDuration | None = Field(None, alias="watch")
     pass_client_info: bool = False
     sessions: Sessions = Sessions()
     auth: UpstreamAuth = UpstreamAuth()

@@ -15,6 +15,7 @@ _METHODS: Final = {
 }
 """What crosses, each with the methods that make good on it. `tasks` and `extensions` would have to be bridged."""
 
+_LISTED: Final = frozenset({"tools", "prompts", "resources"})
 _NOTIFIED: Final = ("listChanged", "subscribe")
 
 
@@ -24,6 +25,7 @@ def to_discover_result(
     absent: frozenset[str] = frozenset(),
     present: frozenset[str] = frozenset(),
     watchable: bool,
+    polled: bool = False,
     ttl_ms: int = 0,
     cache_scope: str = "private",
 ) -> JsonObject:
@@ -34,6 +36,7 @@ def to_discover_result(
         absent: see `to_modern_capabilities`.
         present: see `to_modern_capabilities`.
         watchable: see `to_modern_capabilities`.
+        polled: see `to_modern_capabilities`.
         ttl_ms: the result's `ttlMs`.
         cache_scope: the result's `cacheScope`.
 
@@ -42,7 +45,7 @@ def to_discover_result(
         to; the server's identity stands in `_meta`.
     """
     capabilities = to_modern_capabilities(
-        initialize_result.get("capabilities"), absent=absent, present=present, watchable=watchable
+        initialize_result.get("capabilities"), absent=absent, present=present, watchable=watchable, polled=polled
     )
     result: JsonObject = {
         "resultType": "complete",
@@ -84,6 +87,7 @@ def to_modern_capabilities(
     absent: frozenset[str] = frozenset(),
     present: frozenset[str] = frozenset(),
     watchable: bool,
+    polled: bool = False,
 ) -> JsonObject:
     """Turn what a server declared into what the gateway can promise for it.
 
@@ -93,6 +97,7 @@ def to_modern_capabilities(
             only with the last of them.
         present: capabilities that work although the server did not declare them.
         watchable: whether the gateway hears of changes (a session with a GET stream); if not, nothing is promised.
+        polled: whether the gateway finds out by itself when a list has changed.
 
     Returns:
         New capabilities: tools, prompts, resources, completions, logging and experimental only.
@@ -104,6 +109,8 @@ def to_modern_capabilities(
         is_there = name in present or (value is not None and value is not False)
         if is_there and name not in absent and not served_by <= absent:
             modern[name] = _to_modern_capability(value, watchable)
+            if polled and name in _LISTED:
+                modern[name]["listChanged"] = True
     experimental = declared.get("experimental")
     if isinstance(experimental, dict):
         modern["experimental"] = {key: value for key, value in experimental.items() if isinstance(value, dict)}

@@ -13,6 +13,8 @@ from gateway.upstream.legacy import LegacyUpstream
 from gateway.upstream.legacy_call import ClientStream
 from gateway.upstream.modern import ModernUpstream
 from gateway.upstream.refusal import UpstreamRefused
+from gateway.upstream.subscriptions import Subscriptions
+from gateway.wire import methods
 
 _DOUBTFUL = frozenset({"nonsense", "session_lost"})
 """Failures that a server of another era than we think would cause."""
@@ -28,6 +30,7 @@ class AnyEraUpstream:
         resolver: knows which of the two it is.
         background: the work that outlives requests.
         credentials: the headers that carry the credential for a caller's request.
+        subscriptions: its listeners.
         passes_authorization: whether that credential is the caller's own.
     """
 
@@ -39,6 +42,7 @@ class AnyEraUpstream:
         resolver: EraResolver,
         background: Background,
         credentials: Callable[[Caller], Mapping[str, str]],
+        subscriptions: Subscriptions,
         *,
         passes_authorization: bool,
     ) -> None:
@@ -49,6 +53,7 @@ class AnyEraUpstream:
         self._resolver = resolver
         self._background = background
         self._credentials = credentials
+        self._subscriptions = subscriptions
         self._passes_authorization = passes_authorization
 
     @property
@@ -59,19 +64,26 @@ class AnyEraUpstream:
     async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
         """Serve one request of a modern client. Raises GatewayError."""
         try:
-            era = await self._resolver.era_of(self._credentials(caller), lambda: self._legacy.greet(request, caller))
+            return await self._serve(request, caller, client)
         except UpstreamRefused as refused:
             if self._passes_authorization:
                 return Outcome.of_error(refused.to_client())
             raise refused.to_upstream_error(self.name) from refused
-        if era == "modern":
-            return await self._modern.serve(request, caller, client)
-        try:
-            return await self._legacy.serve(request, caller, client)
         except UpstreamError as error:
             if error.reason in _DOUBTFUL:
                 self._resolver.doubt()
             raise
+
+    async def _serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
+        era = await self._resolver.era_of(self._credentials(caller), lambda: self._legacy.greet(request, caller))
+        if request.method == methods.LISTEN:
+            return await self._subscriptions.serve(request, caller, client)
+        upstream: LegacyUpstream | ModernUpstream = self._modern if era == "modern" else self._legacy
+        return await upstream.serve(request, caller, client)
+
+    def end_streams(self) -> None:
+        """End every listener's stream in order."""
+        self._subscriptions.end()
 
     def sweep(self) -> None:
         """End what has been idle for too long."""

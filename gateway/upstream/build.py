@@ -1,7 +1,7 @@
 """Builds one upstream from a plan: the connections, both eras, and what chooses between them."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.core.era import Era
@@ -16,8 +16,10 @@ from gateway.upstream.legacy_call import CallLimits
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_rounds import LegacyRounds, RoundDirectory
 from gateway.upstream.modern import ModernOptions, ModernUpstream
+from gateway.upstream.modern_listening import ModernSource
 from gateway.upstream.modern_rounds import ModernRounds
 from gateway.upstream.pool import PoolLimits, Reuse
+from gateway.upstream.subscriptions import Source, StreamLimit, Subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +44,19 @@ class UpstreamPlan:
     question_names: Mapping[str, Sequence[str]]
     ttl_ms: int
     cache_scope: str
+    watch_s: float | None
 
 
-def build_upstream(plan: UpstreamPlan, directory: RoundDirectory, sealer: RequestStateSealer) -> AnyEraUpstream:
+def build_upstream(
+    plan: UpstreamPlan, directory: RoundDirectory, sealer: RequestStateSealer, limit: StreamLimit
+) -> AnyEraUpstream:
     """Build an upstream; nothing is connected yet.
 
     Args:
         plan: what the operator wants.
         directory: where suspended rounds are kept.
         sealer: seals request states.
+        limit: how many listeners the process may have.
     """
     http = UpstreamHttp(
         plan.name,
@@ -60,9 +66,6 @@ def build_upstream(plan: UpstreamPlan, directory: RoundDirectory, sealer: Reques
         max_message_bytes=plan.max_message_bytes,
     )
     background = Background()
-    legacy = LegacyUpstream(
-        http, _legacy_options(plan), LegacyRounds(plan.name, directory, sealer), background, time.monotonic
-    )
     resolver = EraResolver(http, configured=plan.era, timeout_s=plan.connect_timeout_s)
 
     def credentials(caller: Caller) -> Mapping[str, str]:
@@ -72,6 +75,27 @@ def build_upstream(plan: UpstreamPlan, directory: RoundDirectory, sealer: Reques
     async def credentials_soon(caller: Caller) -> Mapping[str, str]:
         return credentials(caller)
 
+    def open_source(caller: Caller, on_gap: Callable[[], None]) -> Source:
+        if resolver.known != "modern":
+            return legacy.source(caller, on_gap)
+        return ModernSource(
+            plan.name,
+            lambda request, stream: modern.serve(request, caller, stream),
+            subscriptions.publish,
+            on_gap,
+        )
+
+    subscriptions = Subscriptions(
+        lambda caller: (caller.principal.id, *credentials(caller).values()), open_source, limit
+    )
+    legacy = LegacyUpstream(
+        http,
+        _legacy_options(plan),
+        LegacyRounds(plan.name, directory, sealer),
+        background,
+        subscriptions.publish,
+        time.monotonic,
+    )
     rounds = ModernRounds(plan.name, sealer, directory.ttl_s)
     modern = ModernUpstream(
         http,
@@ -82,7 +106,14 @@ def build_upstream(plan: UpstreamPlan, directory: RoundDirectory, sealer: Reques
         options=_modern_options(plan),
     )
     return AnyEraUpstream(
-        http, legacy, modern, resolver, background, credentials, passes_authorization=plan.passes_authorization
+        http,
+        legacy,
+        modern,
+        resolver,
+        background,
+        credentials,
+        subscriptions,
+        passes_authorization=plan.passes_authorization,
     )
 
 
@@ -96,6 +127,7 @@ def _legacy_options(plan: UpstreamPlan) -> LegacyOptions:
         question_names=plan.question_names,
         ttl_ms=plan.ttl_ms,
         cache_scope=plan.cache_scope,
+        watch_s=plan.watch_s,
     )
 
 

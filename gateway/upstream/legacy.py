@@ -26,7 +26,7 @@ from gateway.upstream.legacy_results import LegacyResults
 from gateway.upstream.legacy_rounds import LegacyRounds, UrlRound
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
 from gateway.upstream.legacy_sessions import LegacySessions
-from gateway.upstream.refusal import UpstreamRefused
+from gateway.upstream.listening import LegacySource
 from gateway.upstream.tool_marks import ToolMarks
 from gateway.wire import codes, meta, methods
 from gateway.wire.jsonrpc import JsonObject
@@ -43,6 +43,7 @@ class LegacyUpstream:
         options: how the operator wants it treated.
         rounds: where its questions go; None for a round that no client can be asked.
         background: where work goes that nobody waits for.
+        on_change: told of changed lists and resources, whatever session they are heard on.
         now_s: a monotonic clock.
     """
 
@@ -52,8 +53,10 @@ class LegacyUpstream:
         options: LegacyOptions,
         rounds: LegacyRounds,
         background: Background,
+        on_change: Callable[[JsonObject], None],
         now_s: Callable[[], float],
     ) -> None:
+        self._on_change = on_change
         self.name = http.name
         self._options = options
         self._rounds = rounds
@@ -69,18 +72,14 @@ class LegacyUpstream:
 
         Raises:
             ProtocolError: the client's fault, or a limit.
-            UpstreamError: the server's.
+            UpstreamRefused: 401 or 403.
+            UpstreamError: the server's fault.
         """
-        try:
-            if request.method == methods.DISCOVER:
-                return await self._discover(request, caller)
-            if request.request_state is not None and request.method in methods.ASKING:
-                return await self._retry(request, caller, client)
-            return await self._call(request, _leg(request), caller, client)
-        except UpstreamRefused as refused:
-            if self._options.passes_authorization:
-                return Outcome.of_error(refused.to_client())
-            raise refused.to_upstream_error(self.name) from refused
+        if request.method == methods.DISCOVER:
+            return await self._discover(request, caller)
+        if request.request_state is not None and request.method in methods.ASKING:
+            return await self._retry(request, caller, client)
+        return await self._call(request, _leg(request), caller, client)
 
     async def greet(self, request: InboundRequest, caller: Caller) -> None:
         """Find out whether this is a legacy server at all: open the session that the request would be made on.
@@ -90,6 +89,13 @@ class LegacyUpstream:
         """
         session = await self._sessions.lease(self._sessions.wanted(request, caller))
         self._sessions.release(session, clean=True)
+
+    def source(self, caller: Caller, on_gap: Callable[[], None]) -> LegacySource:
+        """Where the changes for a caller's listeners come from."""
+        wanted = self._sessions.wanted_for_listening(caller)
+        return LegacySource(
+            lambda: self._sessions.open_unheard(wanted), self._options.watch_s, self._note_change, on_gap
+        )
 
     def sweep(self) -> None:
         """End sessions that have been idle for too long."""
@@ -109,11 +115,14 @@ class LegacyUpstream:
     async def _discover(self, request: InboundRequest, caller: Caller) -> Outcome:
         session = await self._sessions.lease(self._sessions.wanted(request, caller))
         try:
+            if session.listener is not None:
+                await session.listener.opened()
             return Outcome.of_result(
                 discovery.to_discover_result(
                     session.negotiated.result,
                     absent=self._results.absent,
-                    watchable=False,
+                    watchable=session.listener is not None and session.listener.is_open,
+                    polled=self._options.watch_s is not None,
                     ttl_ms=self._options.ttl_ms,
                     cache_scope=self._options.cache_scope,
                 )
@@ -243,7 +252,7 @@ class LegacyUpstream:
         """A method whose capability the server does not have is not offered; one that declares nothing is asked."""
         capabilities = session.negotiated.capabilities
         needed = methods.CAPABILITY.get(method)
-        if method == methods.LISTEN or (capabilities and needed is not None and capabilities.get(needed) is None):
+        if capabilities and needed is not None and capabilities.get(needed) is None:
             raise ProtocolError(codes.METHOD_NOT_FOUND, f"Upstream {self.name!r} does not offer {method}")
 
     async def _check_marks(self, session: LegacySession, request: InboundRequest) -> None:
@@ -276,6 +285,7 @@ class LegacyUpstream:
     def _note_change(self, message: JsonObject) -> None:
         if message["method"] == methods.TOOLS_CHANGED:
             self._marks.forget()
+        self._on_change(message)
 
     def _unanswerable(self) -> GatewayError:
         message = f"Upstream {self.name!r} asks its client, but keeps no session in which it could hear the answer"

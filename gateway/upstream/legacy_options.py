@@ -18,6 +18,7 @@ class LegacyOptions:
     question_names: the operator's names for the questions of a tool, in the order of asking.
     ttl_ms: the `ttlMs` of a cacheable result to which the server gave none.
     cache_scope: likewise, its `cacheScope`.
+    watch_s: seconds between two looks at lists whose changes the server does not tell; None: never.
     """
 
     calls: CallLimits
@@ -28,3 +29,4 @@ class LegacyOptions:
     question_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ttl_ms: int = 0
     cache_scope: str = "private"
+    watch_s: float | None = None

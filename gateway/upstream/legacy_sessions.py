@@ -97,18 +97,27 @@ class LegacySessions:
             UpstreamRefused, UpstreamError: there is none to be had.
         """
         session = await self._pool.lease(
-            wanted.key, lambda: self.open(wanted), exclusive=wanted.is_exclusive, fresh=fresh
+            wanted.key, lambda: self._open(wanted), exclusive=wanted.is_exclusive, fresh=fresh
         )
         if wanted.is_exclusive and session.listener is not None:
             await session.listener.opened()
         return session
 
-    async def open(self, wanted: Wanted) -> LegacySession:
-        """Open a session and begin to read its GET stream; not one of the pool's."""
-        session = await self._handshake.open(wanted.key, wanted.introduction)
+    async def _open(self, wanted: Wanted) -> LegacySession:
+        """Open a session and begin to read its GET stream."""
+        session = await self.open_unheard(wanted)
         if session.id is not None and (wanted.is_exclusive or self._options.pool.reuse != "none"):
             session.listener = Listener(session)
         return session
+
+    async def open_unheard(self, wanted: Wanted) -> LegacySession:
+        """Open a session that is not one of the pool's; whoever wants its GET stream reads it."""
+        return await self._handshake.open(wanted.key, wanted.introduction)
+
+    def wanted_for_listening(self, caller: Caller) -> Wanted:
+        """The session on which changes are heard: nothing is asked on it."""
+        key = SessionKey(caller.principal.id, self._credentials_digest(caller), "{}")
+        return Wanted(key, Introduction({}, GATEWAY_INFO, self.credentials(caller)), is_exclusive=False)
 
     def credentials(self, caller: Caller) -> Mapping[str, str]:
         """The headers that carry the credential for a caller's request."""
