@@ -95,7 +95,7 @@ class Runs:
             self._done[profile] = _run_behind_gateway(profile)
         done = self._done[profile]
         if done.failure:
-            raise done.failure
+            raise done.failure.with_traceback(None)
         return done.checks.get(scenario, [])
 
     def log(self, profile: str) -> str:
