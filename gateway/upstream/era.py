@@ -25,7 +25,7 @@ log = structlog.get_logger()
 CLIENT_INFO: Final[JsonObject] = {"name": "era-gateway", "version": __version__}
 
 DOUBT_INTERVAL_S: Final = 10.0
-"""A verdict younger than this is not doubted, so that a server in trouble is not asked with every request."""
+"""How long after a doubt there is no other, so that a server in trouble is not asked with every request."""
 
 
 Initialize = Callable[[], Awaitable[object]]
@@ -60,7 +60,7 @@ class EraResolver:
         self._now_s = now_s
         self._verdict: Era | None = None
         self._last_known: Era | None = None
-        self._settled_s = 0.0
+        self._doubted_s = float("-inf")
         self._flight: asyncio.Task[Era] | None = None
         self._asked_with: Mapping[str, str] = {}
 
@@ -98,8 +98,10 @@ class EraResolver:
         Returns:
             False if that would be too soon after the last time, or the era is configured.
         """
-        if self._verdict is None or self._now_s() - self._settled_s < DOUBT_INTERVAL_S:
+        now_s = self._now_s()
+        if self._verdict is None or now_s - self._doubted_s < DOUBT_INTERVAL_S:
             return False
+        self._doubted_s = now_s
         self._last_known, self._verdict = self._verdict, None
         return True
 
@@ -145,7 +147,6 @@ class EraResolver:
 
     def _restore(self, found: Era) -> Era:
         self._verdict, self._last_known = found, None
-        self._settled_s = self._now_s()
         return found
 
     async def _probe(self, headers: Mapping[str, str]) -> Verdict:
