@@ -108,6 +108,4 @@ def _upstream_reply(error: UpstreamError) -> ErrorReply:
     headers: tuple[tuple[str, str], ...] = ()
     if error.retry_after_s is not None:
         headers = (("retry-after", str(error.retry_after_s)),)
-    return ErrorReply(
-        UPSTREAM_STATUS[error.reason], error_object(codes.INTERNAL_ERROR, error.message, data), headers
-    )
+    return ErrorReply(UPSTREAM_STATUS[error.reason], error_object(codes.INTERNAL_ERROR, error.message, data), headers)
