@@ -12,6 +12,7 @@ from gateway.core import session as facts
 from gateway.core.session import Negotiated, SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
+from gateway.upstream.faults import unreachable
 from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.legacy_session import SESSION_ID, LegacySession, message_of_own, unusable
 from gateway.upstream.refusal import refusal_of
@@ -62,7 +63,7 @@ class Handshake:
 
         Raises:
             UpstreamRefused: 401 or 403.
-            UpstreamError: unreachable, too slow, or no legacy server.
+            UpstreamError: unreachable, too slow, or no legacy server; `retryable`, since no request was sent yet.
         """
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -71,6 +72,8 @@ class Handshake:
             name = self._http.name
             message = f"Upstream {name!r} did not complete initialize within {self._timeout_s:g} s"
             raise UpstreamError(name, "timeout", message, retryable=True) from None
+        except UpstreamError as error:
+            raise self._before_any_request(error) from error
         session = LegacySession(
             self._http,
             key,
@@ -87,15 +90,22 @@ class Handshake:
         params = facts.initialize_params(introduction.capabilities, introduction.client_info)
         message = request(_REQUEST_ID, methods.INITIALIZE, params)
         reply = await self._http.post(encode(message), introduction.credentials)
+        try:
+            return reply, await self._read_answer(reply, introduction.credentials)
+        except BaseException:
+            self._background.run(self._delete(reply, introduction.credentials))
+            raise
+
+    async def _read_answer(self, reply: Reply, credentials: Mapping[str, str]) -> Negotiated:
         if reply.status == 200 and reply.kind == "sse":
-            answer = await self._read_stream(reply, introduction.credentials)
+            answer = await self._read_stream(reply, credentials)
         else:
             answer = await self._read_body(reply)
         if reply.status in (401, 403):
             raise refusal_of(reply, answer)
         if not isinstance(answer, dict) or not ("result" in answer or "error" in answer):
             raise unusable(self._http.name, reply)
-        return reply, self._negotiate(answer)
+        return self._negotiate(answer)
 
     async def _read_body(self, reply: Reply) -> Json:
         body = await reply.read_message_bytes()
@@ -120,12 +130,28 @@ class Handshake:
         return None
 
     async def _pong(self, reply: Reply, credentials: Mapping[str, str], ping: JsonObject) -> None:
-        session_id = reply.headers.get(SESSION_ID)
-        headers = {**credentials, SESSION_ID: session_id} if session_id else credentials
         try:
-            (await self._http.post(encode(response(ping["id"], {})), headers)).finish()
+            (await self._http.post(encode(response(ping["id"], {})), _headers(reply, credentials))).finish()
         except UpstreamError:
             return
+
+    async def _delete(self, reply: Reply, credentials: Mapping[str, str]) -> None:
+        """End a session that the server opened although its handshake came to nothing."""
+        if not reply.headers.get(SESSION_ID):
+            return
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                (await self._http.delete(_headers(reply, credentials))).close()
+        except (TimeoutError, UpstreamError):
+            return
+
+    def _before_any_request(self, error: UpstreamError) -> UpstreamError:
+        """What a failure means for the request at hand, which was not sent yet."""
+        if error.reason == "outcome_unknown":
+            return unreachable(self._http.name, "the connection broke during initialize")
+        return UpstreamError(
+            error.upstream, error.reason, error.message, retryable=True, retry_after_s=error.retry_after_s
+        )
 
     def _negotiate(self, answer: JsonObject) -> Negotiated:
         name = self._http.name
@@ -150,3 +176,9 @@ class Handshake:
                 (await self._http.post(body, session.headers)).finish()
         except (TimeoutError, UpstreamError):
             return
+
+
+def _headers(reply: Reply, credentials: Mapping[str, str]) -> Mapping[str, str]:
+    """What a message carries while the handshake is under way."""
+    session_id = reply.headers.get(SESSION_ID)
+    return {**credentials, SESSION_ID: session_id} if session_id else credentials
