@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.front import conversation, gateway_for
+from tests.support.gateway_app import conversation, gateway_for
 from tests.support.messages import PREFIX
 from tests.support.scripted import ECHO, MODERN, Handler, ScriptedUpstream, Wire, error_message
 

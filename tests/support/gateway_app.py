@@ -283,3 +283,8 @@ def _check_secrets(front: Front, upstream: ScriptedUpstream) -> None:
     for answer in front.answers:
         found = [secret for secret in secrets if secret in answer.body]
         assert not found, f"{found} in {answer.body[:200]!r}"
+
+
+def conversation(upstream: ScriptedUpstream) -> list[str]:
+    """What an upstream received, in order, but for GET, whose place among the others is nobody's promise."""
+    return [method for method in upstream.methods() if method != "GET"]
