@@ -14,7 +14,7 @@ from yarl import URL
 from gateway import __version__
 from gateway.errors import UpstreamError
 from gateway.upstream import faults
-from gateway.upstream.reply import Reply
+from gateway.upstream.reply import Endings, Reply
 
 __all__ = ["Reply", "UpstreamHttp"]
 
@@ -78,6 +78,7 @@ class UpstreamHttp:
         }
         self._connect_timeout_s = connect_timeout_s
         self._max_message_bytes = max_message_bytes
+        self._endings = Endings()
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
@@ -103,6 +104,7 @@ class UpstreamHttp:
 
     async def close(self) -> None:
         """Close every connection; the next request would open new ones."""
+        self._endings.close()
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -112,7 +114,7 @@ class UpstreamHttp:
             response = await self._request(method, headers, body)
         except faults.FAILURES as error:
             raise faults.to_upstream_error(self.name, error) from error
-        return await Reply.open(self.name, response, self._max_message_bytes)
+        return await Reply.open(self.name, response, self._max_message_bytes, self._endings)
 
     async def _request(self, method: str, headers: Mapping[str, str], body: bytes | None) -> aiohttp.ClientResponse:
         session = self._session or self._open_session()

@@ -30,6 +30,32 @@ _NOTHING = _BLANK + b"\xef\xbb\xbf"  # blanks, and the bytes of a byte order mar
 _SSE_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
+class Endings:
+    """Answers of which nothing more is wanted, while their end may still be on the way."""
+
+    def __init__(self) -> None:
+        self._timers: dict[aiohttp.ClientResponse, asyncio.TimerHandle] = {}
+
+    def add(self, response: aiohttp.ClientResponse) -> None:
+        """Let a response end by itself, for `END_GRACE_S`; then drop its connection."""
+        self._timers[response] = asyncio.get_running_loop().call_later(END_GRACE_S, self._drop, response)
+        response.content.on_eof(lambda: self._forget(response))
+
+    def close(self) -> None:
+        """Drop them all."""
+        for response in list(self._timers):
+            self._drop(response)
+
+    def _drop(self, response: aiohttp.ClientResponse) -> None:
+        self._forget(response)
+        response.close()
+
+    def _forget(self, response: aiohttp.ClientResponse) -> None:
+        timer = self._timers.pop(response, None)
+        if timer is not None:
+            timer.cancel()
+
+
 class Reply:
     """An answer whose head has arrived.
 
@@ -41,6 +67,7 @@ class Reply:
     """
 
     __slots__ = (
+        "_endings",
         "_events",
         "_first",
         "_limit",
@@ -52,25 +79,30 @@ class Reply:
         "status",
     )
 
-    def __init__(self, upstream: str, response: aiohttp.ClientResponse, max_message_bytes: int) -> None:
+    def __init__(
+        self, upstream: str, response: aiohttp.ClientResponse, max_message_bytes: int, endings: Endings
+    ) -> None:
         self.status = response.status
         self.headers = response.headers
         self.kind: Kind = "sse"
         self._upstream = upstream
         self._response = response
         self._limit = max_message_bytes
+        self._endings = endings
         self._parser: SseParser | None = None
         self._first = b""  # what was read of the body to find out its kind
         self._events: Events | None = None
 
     @classmethod
-    async def open(cls, upstream: str, response: aiohttp.ClientResponse, max_message_bytes: int) -> Self:
+    async def open(
+        cls, upstream: str, response: aiohttp.ClientResponse, max_message_bytes: int, endings: Endings
+    ) -> Self:
         """Take over a response and find out what its body is.
 
         Raises:
             UpstreamError: it is encoded in a way that was not asked for, or broke off.
         """
-        reply = cls(upstream, response, max_message_bytes)
+        reply = cls(upstream, response, max_message_bytes, endings)
         try:
             await reply._find_kind()
         except BaseException:
@@ -136,9 +168,8 @@ class Reply:
         """
         if self._response.connection is None:
             self._response.close()
-            return
-        timer = asyncio.get_running_loop().call_later(END_GRACE_S, self._response.close)
-        self._response.content.on_eof(timer.cancel)
+        else:
+            self._endings.add(self._response)
 
     async def _find_kind(self) -> None:
         encoding = self.headers.get("Content-Encoding", "").strip().lower()
