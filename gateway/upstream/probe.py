@@ -98,6 +98,9 @@ class _Prober:
         except TimeoutError:
             self._notes.append("leaves server/discover unanswered")
             return None
+        except (httpx.ReadError, httpx.RemoteProtocolError):
+            self._notes.append("hangs up on server/discover")
+            return None
         found = era.verdict(answer.status, answer.headers, answer.body, has_credential=self._has_credential)
         if isinstance(found, Modern):
             return of_modern(found.discover_result)
