@@ -34,6 +34,7 @@ from gateway.core.exchange_events import (
 from gateway.core.incoming import Changed, Incoming, Pinged, split
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
+from gateway.upstream.faults import nonsense
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
 from gateway.upstream.reply import Reply
 from gateway.upstream.resumption import Resumption
@@ -175,10 +176,7 @@ class LegacyCall:
 
     async def _run(self) -> None:
         try:
-            async with asyncio.timeout(None) as self._clock:
-                self._stops_at_s = self._loop.time() + self._limits.max_duration_s
-                self._touch()
-                await self._converse()
+            await self._converse_in_time()
         except TimeoutError:
             await self._stop_waiting()
         except UpstreamError as error:
@@ -187,15 +185,25 @@ class LegacyCall:
             self._client_left()
             raise
         finally:
-            self._clock = None
             self._end_gathering()
             self.holds_session = False
             self._release(self, self._has_responded)
+
+    async def _converse_in_time(self) -> None:
+        async with asyncio.timeout(None) as self._clock:
+            self._stops_at_s = self._loop.time() + self._limits.max_duration_s
+            self._touch()
+            try:
+                await self._converse()
+            finally:
+                self._clock = None  # a timeout that is left cannot be set any more
 
     async def _converse(self) -> None:
         answer = await self.session.request(self._message)
         if isinstance(answer, dict):
             await self._hear(answer)
+            if not self._has_responded and not self.exchange.is_closed:
+                raise nonsense(self.session.name, "answered some other request than the one that was sent")
             return
         stream: Reply | None = answer
         while stream is not None:
