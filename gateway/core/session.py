@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.translate import discovery
 from gateway.wire.jsonrpc import Json, JsonObject
 from gateway.wire.versions import LATEST_LEGACY, LEGACY
 
@@ -38,22 +39,14 @@ class Negotiated:
     Args:
         version: the revision that every later request of the session carries.
         result: the server's result, as it is.
+        capabilities: what the server offers.
+        server_info: who the server says it is, fit for a modern `_meta`; None if it does not say.
     """
 
     version: str
     result: JsonObject
-
-    @property
-    def capabilities(self) -> JsonObject:
-        """What the server offers."""
-        capabilities = self.result.get("capabilities")
-        return capabilities if isinstance(capabilities, dict) else {}
-
-    @property
-    def server_info(self) -> JsonObject | None:
-        """Who the server says it is."""
-        info = self.result.get("serverInfo")
-        return info if isinstance(info, dict) else None
+    capabilities: JsonObject
+    server_info: JsonObject | None
 
 
 def initialize_params(capabilities: JsonObject, client_info: JsonObject) -> JsonObject:
@@ -72,7 +65,10 @@ def negotiate(result: Json) -> Negotiated:
     version = result.get("protocolVersion")
     if version not in LEGACY:
         raise ValueError(f"it negotiates a revision that the gateway does not speak; spoken are {', '.join(LEGACY)}")
-    return Negotiated(version, result)
+    capabilities = result.get("capabilities")
+    return Negotiated(
+        version, result, capabilities if isinstance(capabilities, dict) else {}, discovery.server_info_of(result)
+    )
 
 
 _NAMES_SESSION: Final = re.compile(r"session", re.IGNORECASE)

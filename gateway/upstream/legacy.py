@@ -198,7 +198,7 @@ class LegacyUpstream:
         """Say how a leg ended, in modern terms."""
         if isinstance(ending, Fail):
             raise ending.error
-        server_info = discovery.server_info_of(call.session.negotiated.result)
+        server_info = call.session.negotiated.server_info
         if isinstance(ending, RequireInput):
             return self._suspend(call, ending, request, caller, server_info)
         message, after_round = ending.message, call.exchange.rounds > 0

@@ -27,6 +27,9 @@ from gateway.wire.versions import LATEST_LEGACY
 GATEWAY_INFO: Final[JsonObject] = {"name": "era-gateway", "version": __version__}
 
 
+_MOST_WANTED: Final = 10_000
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The session that a request needs.
@@ -62,6 +65,7 @@ class LegacySessions:
         now_s: Callable[[], float],
     ) -> None:
         self._options = options
+        self._wanted: dict[tuple[object, ...], Wanted] = {}
         self._handshake = Handshake(http, background, on_change, options.connect_timeout_s)
         self._pool = SessionPool(http.name, options.pool, background, now_s)
         self.suspend = self._pool.suspend
@@ -74,9 +78,26 @@ class LegacySessions:
         return len(self._pool)
 
     def wanted(self, request: InboundRequest, caller: Caller) -> Wanted:
-        """The session that a request needs."""
-        capabilities = to_legacy_capabilities(request.capabilities, LATEST_LEGACY)
+        """The session that a request needs; worked out once for all requests that are alike in this."""
         client_info = request.client_info if self._options.passes_client_info else None
+        authorization = caller.authorization if self._options.passes_authorization else None
+        declared = canonical(request.capabilities)
+        alike = (
+            caller.principal.id,
+            authorization,
+            declared,
+            canonical(client_info) if client_info else "",
+            request.log_level is not None,
+        )
+        wanted = self._wanted.get(alike)
+        if wanted is None:
+            if len(self._wanted) >= _MOST_WANTED:
+                self._wanted.clear()
+            wanted = self._wanted[alike] = self._want(request, caller, client_info)
+        return wanted
+
+    def _want(self, request: InboundRequest, caller: Caller, client_info: JsonObject | None) -> Wanted:
+        capabilities = to_legacy_capabilities(request.capabilities, LATEST_LEGACY)
         key = SessionKey(
             caller.principal.id,
             self._credentials_digest(caller),

@@ -6,6 +6,7 @@ where orjson refuses or would round (integers beyond 64 bits, lone surrogates).
 
 import json
 import math
+import re
 from typing import Any, Final, TypeAlias, TypeGuard
 
 import orjson
@@ -20,11 +21,11 @@ MAX_ID_BYTES: Final = 256
 _INT64 = range(-(2**63), 2**63)
 _BOM = b"\xef\xbb\xbf"
 _SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
-_NOT_FOR_ORJSON = (b"0" * 19, b"e000", b"e+000")
-"""With every digit read as 0: an integer that may need more than 64 bits, an exponent that may need more than a float.
-
-orjson rounds the one and makes infinity of the other, silently.
-"""
+"""Reads every digit as 0, so that a search for a few bytes finds the numbers below."""
+_LONG_NUMBER = b"0" * 19
+_LARGE_EXPONENTS = (b"e000", b"e+000")
+_EXTREME = re.compile(rb"(?:^|[\[:,\s])-?(?:[0-9]{19}|[0-9.]+[eE]\+?[0-9]{3})")
+"""A number that may need more than 64 bits, which orjson would round; or more than a float, of which it makes infinity."""
 
 
 def is_request_id(value: Json) -> TypeGuard[RequestId]:
@@ -41,13 +42,19 @@ def decode(raw: bytes) -> Json:
         ValueError: the bytes are not JSON, or nest too deeply to be read.
     """
     raw = raw.removeprefix(_BOM)
-    shape = raw.translate(_SHAPE)
-    if not any(suspect in shape for suspect in _NOT_FOR_ORJSON):
+    if not _has_extreme_number(raw):
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
             pass
     return _decode_slowly(raw)
+
+
+def _has_extreme_number(raw: bytes) -> bool:
+    shape = raw.translate(_SHAPE)
+    if _LONG_NUMBER in shape or _LARGE_EXPONENTS[0] in shape or _LARGE_EXPONENTS[1] in shape:
+        return _EXTREME.search(raw) is not None
+    return False
 
 
 def decode_strict(raw: bytes) -> Json:
