@@ -2,15 +2,17 @@
 
 from typing import Protocol
 
+from gateway.demo.notes import Notes
 from gateway.demo.stream import Stream
 from gateway.wire import meta, methods
 from gateway.wire.jsonrpc import JsonObject, RequestId, notification
 
 
 class _Session(Protocol):
-    version: str
     capabilities: JsonObject
     log_level: str
+    subscriptions: set[str]
+    notes: Notes
 
     async def ask(self, stream: Stream, method: str, params: JsonObject) -> JsonObject: ...
 
@@ -28,6 +30,16 @@ class Call:
         self._session = session
         self._stream = stream
         self._progress_token = progress_token
+
+    @property
+    def notes(self) -> Notes:
+        """The notebook."""
+        return self._session.notes
+
+    @property
+    def subscriptions(self) -> set[str]:
+        """The URIs whose updates the session wants to hear of."""
+        return self._session.subscriptions
 
     def is_able(self, capability: str) -> bool:
         """Whether the client declared a capability; a server must not ask for what was not declared."""

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from gateway.demo.notes import INDEX_URI
 from gateway.wire import meta, methods, versions
 from gateway.wire.jsonrpc import JsonObject, encode, request
 
@@ -35,6 +36,9 @@ def curl_calls(url: str) -> str:
         {meta.PROGRESS_TOKEN: "count-1", meta.LOG_LEVEL: "info"},
     )
     greeted = _curl(url, methods.TOOLS_CALL, {"name": "greet", "arguments": {"name": "Ada"}})
+    wanted = {"notifications": {"resourcesListChanged": True, "resourceSubscriptions": [INDEX_URI]}}
+    listening = _curl(url, methods.LISTEN, wanted)
+    noted = _curl(url, methods.TOOLS_CALL, {"name": "add_note", "arguments": {"text": "Sleep."}})
     sections = (
         ("What does the server offer?", _curl(url, methods.DISCOVER, {})),
         ("Its tools.", _curl(url, methods.TOOLS_LIST, {})),
@@ -47,6 +51,10 @@ def curl_calls(url: str) -> str:
         (
             "The answer: the same call again, with the requestState of that reply.",
             f"state=$(printf '%s' \"$reply\" | {_TAKE_STATE})\n{retried}",
+        ),
+        (
+            "Changes: listen in the background, add a note, stop listening.",
+            f"{listening} &\nsleep 1\n{noted}\nsleep 1; kill $!",
         ),
     )
     return "\n".join(f"# {title}\n{command}\n" for title, command in sections)

@@ -14,7 +14,7 @@ SERVER_INFO: Final = {"name": "era-gateway-demo", "title": "Demo of a legacy ser
 CAPABILITIES: Final[JsonObject] = {
     "tools": {},
     "prompts": {},
-    "resources": {},
+    "resources": {"subscribe": True, "listChanged": True},
     "completions": {},
     "logging": {},
 }
@@ -30,12 +30,10 @@ async def handle(call: Call, method: str, params: JsonObject) -> JsonObject:
     """
     if method == methods.TOOLS_CALL:
         return await tools.call_tool(call, params)
-    if method == methods.SET_LEVEL:
-        return _set_level(call, params)
     answer = _PLAIN.get(method)
     if answer is None:
         raise RpcError(codes.METHOD_NOT_FOUND, f"Method not found: {method}")
-    return answer(params)
+    return answer(call, params)
 
 
 def _set_level(call: Call, params: JsonObject) -> JsonObject:
@@ -46,13 +44,33 @@ def _set_level(call: Call, params: JsonObject) -> JsonObject:
     return {}
 
 
-_PLAIN: Final[dict[str, Callable[[JsonObject], JsonObject]]] = {
-    methods.PING: lambda _: {},
-    methods.TOOLS_LIST: lambda _: {"tools": tools.list_tools()},
-    methods.PROMPTS_LIST: lambda _: {"prompts": library.PROMPTS},
-    methods.PROMPTS_GET: library.get_prompt,
-    methods.RESOURCES_LIST: lambda _: {"resources": library.RESOURCES},
-    methods.RESOURCE_TEMPLATES_LIST: lambda _: {"resourceTemplates": library.TEMPLATES},
-    methods.RESOURCES_READ: library.read_resource,
-    methods.COMPLETE: library.complete,
+def _subscribe(call: Call, params: JsonObject) -> JsonObject:
+    call.subscriptions.add(_uri_of(call, params))
+    return {}
+
+
+def _unsubscribe(call: Call, params: JsonObject) -> JsonObject:
+    call.subscriptions.discard(_uri_of(call, params))
+    return {}
+
+
+def _uri_of(call: Call, params: JsonObject) -> str:
+    """The URI of a resource that there is; thus a session has only so many subscriptions."""
+    library.read_resource(call.notes, params)
+    uri: str = params["uri"]
+    return uri
+
+
+_PLAIN: Final[dict[str, Callable[[Call, JsonObject], JsonObject]]] = {
+    methods.PING: lambda _call, _params: {},
+    methods.SET_LEVEL: _set_level,
+    methods.TOOLS_LIST: lambda _call, _params: {"tools": tools.list_tools()},
+    methods.PROMPTS_LIST: lambda _call, _params: {"prompts": library.PROMPTS},
+    methods.PROMPTS_GET: lambda _call, params: library.get_prompt(params),
+    methods.RESOURCES_LIST: lambda call, _params: library.list_resources(call.notes),
+    methods.RESOURCE_TEMPLATES_LIST: lambda _call, _params: {"resourceTemplates": library.TEMPLATES},
+    methods.RESOURCES_READ: lambda call, params: library.read_resource(call.notes, params),
+    methods.SUBSCRIBE: _subscribe,
+    methods.UNSUBSCRIBE: _unsubscribe,
+    methods.COMPLETE: lambda call, params: library.complete(call.notes, params),
 }

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from gateway.demo.notes import INDEX_URI, Notes
 from gateway.demo.rpc import RpcError
 from gateway.wire import codes
 from gateway.wire.jsonrpc import Json, JsonObject
@@ -9,9 +10,8 @@ from gateway.wire.jsonrpc import Json, JsonObject
 _LANGUAGES: Final = {"english": "Welcome", "french": "Bienvenue", "german": "Willkommen", "spanish": "Bienvenido"}
 
 _README_URI = "demo://readme"
-_NOTE_PREFIX = "demo://notes/"
+_NOTE_PREFIX = f"{INDEX_URI}/"
 _README: Final = "# Demo\n\nA legacy MCP server (2025-11-25) with one tool for each thing that such a server may do.\n"
-_NOTES: Final = {"1": "Buy milk.", "2": "Water the plants.", "10": "Call the dentist."}
 
 PROMPTS: Final[list[JsonObject]] = [
     {
@@ -24,8 +24,9 @@ PROMPTS: Final[list[JsonObject]] = [
     }
 ]
 
-RESOURCES: Final[list[JsonObject]] = [
-    {"uri": _README_URI, "name": "readme", "description": "What this server is.", "mimeType": "text/markdown"}
+_RESOURCES: Final[list[JsonObject]] = [
+    {"uri": _README_URI, "name": "readme", "description": "What this server is.", "mimeType": "text/markdown"},
+    {"uri": INDEX_URI, "name": "notes", "description": "All notes.", "mimeType": "text/plain"},
 ]
 
 TEMPLATES: Final[list[JsonObject]] = [
@@ -57,7 +58,12 @@ def get_prompt(params: JsonObject) -> JsonObject:
     return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
 
 
-def read_resource(params: JsonObject) -> JsonObject:
+def list_resources(notes: Notes) -> JsonObject:
+    """Every resource that there is now."""
+    return {"resources": [*_RESOURCES, *notes.entries()]}
+
+
+def read_resource(notes: Notes, params: JsonObject) -> JsonObject:
     """The contents of a resource.
 
     Raises:
@@ -66,14 +72,21 @@ def read_resource(params: JsonObject) -> JsonObject:
     uri = params.get("uri")
     if uri == _README_URI:
         return {"contents": [{"uri": uri, "mimeType": "text/markdown", "text": _README}]}
-    if isinstance(uri, str) and uri.startswith(_NOTE_PREFIX):
-        note = _NOTES.get(uri.removeprefix(_NOTE_PREFIX))
-        if note is not None:
-            return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": note}]}
+    text = _text_of(notes, uri)
+    if text is not None:
+        return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": text}]}
     raise RpcError(codes.RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
 
 
-def complete(params: JsonObject) -> JsonObject:
+def _text_of(notes: Notes, uri: Json) -> str | None:
+    if uri == INDEX_URI:
+        return notes.index()
+    if isinstance(uri, str) and uri.startswith(_NOTE_PREFIX):
+        return notes.text(uri.removeprefix(_NOTE_PREFIX))
+    return None
+
+
+def complete(notes: Notes, params: JsonObject) -> JsonObject:
     """Completions for the prompt's language and for the number of a note; none for anything else.
 
     Raises:
@@ -82,16 +95,16 @@ def complete(params: JsonObject) -> JsonObject:
     argument = params.get("argument")
     if not isinstance(argument, dict) or not isinstance(argument.get("value"), str):
         raise RpcError(codes.INVALID_PARAMS, "argument must have a name and a value")
-    known = _values_of(params.get("ref"), argument.get("name"))
+    known = _values_of(notes, params.get("ref"), argument.get("name"))
     values = [value for value in known if value.startswith(argument["value"])]
     return {"completion": {"values": values, "total": len(values), "hasMore": False}}
 
 
-def _values_of(ref: Json, argument: Json) -> list[str]:
+def _values_of(notes: Notes, ref: Json, argument: Json) -> list[str]:
     if not isinstance(ref, dict):
         return []
     if ref.get("type") == "ref/prompt" and (ref.get("name"), argument) == ("welcome", "language"):
         return list(_LANGUAGES)
     if ref.get("type") == "ref/resource" and (ref.get("uri"), argument) == (TEMPLATES[0]["uriTemplate"], "id"):
-        return list(_NOTES)
+        return notes.numbers
     return []

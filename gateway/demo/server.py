@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from gateway.demo import handlers
+from gateway.demo.notes import Notes
 from gateway.demo.rpc import RpcError
 from gateway.demo.session import STANDALONE, Session
 from gateway.demo.stream import Stream
@@ -46,10 +47,11 @@ class RefusedError(Exception):
 
 
 class Endpoint:
-    """The sessions, and the HTTP rules for getting at them."""
+    """The sessions, the notebook that they share, and the HTTP rules for getting at them."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
+        self._notes = Notes()
 
     async def handle(self, request: Request) -> Response:
         """Answer one HTTP request."""
@@ -84,7 +86,7 @@ class Endpoint:
         asked, capabilities = params.get("protocolVersion"), params.get("capabilities")
         if "id" not in message or not isinstance(asked, str) or not isinstance(capabilities, dict):
             raise RefusedError(400, "initialize needs an id, protocolVersion and capabilities", codes.INVALID_PARAMS)
-        session = Session(asked if asked in _SUPPORTED else versions.LATEST_LEGACY, capabilities)
+        session = Session(asked if asked in _SUPPORTED else versions.LATEST_LEGACY, capabilities, self._notes)
         self._sessions[session.id] = session
         if len(self._sessions) > _MAX_SESSIONS:
             self._close(next(iter(self._sessions.values())))
@@ -128,7 +130,8 @@ async def _reply(session: Session, message: JsonObject) -> Response:
 def _listen(request: Request, session: Session) -> Response:
     """Open the session's own stream, or go on with any stream behind the event that the client saw last."""
     _check_accept(request, "text/event-stream")
-    name, _, number = request.headers.get("Last-Event-ID", f"{STANDALONE}-0").rpartition("-")
+    from_now = f"{STANDALONE}-{len(session.standalone)}"
+    name, _, number = request.headers.get("Last-Event-ID", from_now).rpartition("-")
     stream = session.stream(name)
     if stream is None or not number.isdecimal():
         raise RefusedError(400, "Unknown Last-Event-ID")

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from gateway.demo.call import Call
+from gateway.demo.notes import INDEX_URI, Notes
 from gateway.demo.rpc import RpcError
 from gateway.demo.stream import Stream
 from gateway.wire import codes, meta, methods
@@ -17,6 +18,7 @@ from gateway.wire.jsonrpc import (
     error_object,
     error_response,
     is_request_id,
+    notification,
     response,
 )
 
@@ -38,15 +40,22 @@ class Session:
         capabilities: what the client declared at `initialize`.
         log_level: messages below it are not sent.
         has_listener: whether a GET stream is open.
+        subscriptions: the URIs whose updates it wants to hear of.
+        notes: the notebook.
+        standalone: the stream that belongs to no call.
     """
 
-    def __init__(self, version: str, capabilities: JsonObject) -> None:
+    def __init__(self, version: str, capabilities: JsonObject, notes: Notes) -> None:
         self.id = secrets.token_hex(16)
         self.version = version
         self.capabilities = capabilities
         self.log_level = "info"
         self.has_listener = False
-        self._streams = {STANDALONE: Stream(STANDALONE)}
+        self.subscriptions: set[str] = set()
+        self.notes = notes
+        self._stop_watching = notes.watch(self._tell_of_notes)
+        self.standalone = Stream(STANDALONE)
+        self._streams = {STANDALONE: self.standalone}
         self._calls: dict[RequestId, asyncio.Task[None]] = {}
         self._questions: dict[RequestId, asyncio.Future[JsonObject]] = {}
         self._question_ids = itertools.count()
@@ -106,10 +115,16 @@ class Session:
 
     def close(self) -> None:
         """End every call and every stream."""
+        self._stop_watching()
         for task in list(self._calls.values()):
             task.cancel()
         for stream in self._streams.values():
             stream.close()
+
+    def _tell_of_notes(self) -> None:
+        self.standalone.put(notification(methods.RESOURCES_CHANGED))
+        if INDEX_URI in self.subscriptions:
+            self.standalone.put(notification(methods.RESOURCE_UPDATED, {"uri": INDEX_URI}))
 
     def _new_stream(self) -> Stream:
         stream = Stream(f"call{next(self._stream_names)}")

@@ -19,6 +19,9 @@ class Stream:
         self._is_closed = False
         self._changed = asyncio.Event()
 
+    def __len__(self) -> int:
+        return len(self._messages)
+
     @property
     def is_closed(self) -> bool:
         """Whether nothing will be added any more."""

@@ -96,6 +96,14 @@ async def _list_workspace(call: Call, _: JsonObject) -> JsonObject:
     return _said("\n".join(lines) if lines else "The workspace is empty.")
 
 
+async def _add_note(call: Call, arguments: JsonObject) -> JsonObject:
+    try:
+        number = call.notes.add(_string(arguments, "text"))
+    except ValueError as error:
+        raise ToolError(str(error)) from None
+    return _said(f"Note {number} is written.")
+
+
 async def _elicit(call: Call, message: str, title: str, properties: JsonObject) -> JsonObject | None:
     """Ask the user to fill in a form whose fields are all required; None if the user declines or cancels."""
     _need(call, "elicitation")
@@ -181,6 +189,10 @@ _TOOLS: Final[dict[str, tuple[JsonObject, _Run]]] = {
     "summarize": (
         _tool("summarize", "Lets the client's model summarize a text.", {"text": _TEXT_FIELD}, ("text",)),
         _summarize,
+    ),
+    "add_note": (
+        _tool("add_note", "Adds a note: the list of resources changes.", {"text": _TEXT_FIELD}, ("text",)),
+        _add_note,
     ),
     "list_workspace": (_tool("list_workspace", "Lists the folders that the user opened.", {}), _list_workspace),
 }

@@ -40,6 +40,8 @@ def test_every_call_shown_is_there(calls):
         ("tools/call", "count"),
         ("tools/call", "ask_name"),
         ("tools/call", "ask_name"),
+        ("subscriptions/listen", None),
+        ("tools/call", "add_note"),
     ]
 
 
@@ -59,7 +61,7 @@ def test_the_counting_call_asks_for_progress_and_logs(calls):
 
 
 def test_the_retry_carries_the_state_and_the_answer(calls):
-    params = calls[-1][1]["params"]
+    params = calls[5][1]["params"]
     assert params["requestState"] == "$state"
     assert params["inputResponses"] == {"user_name": {"action": "accept", "content": {"name": "Ada"}}}
 

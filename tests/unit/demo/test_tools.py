@@ -37,6 +37,7 @@ async def test_tools_are_listed(connect):
         "count",
         "deploy",
         "summarize",
+        "add_note",
         "list_workspace",
     ]
 
@@ -198,6 +199,39 @@ async def test_list_workspace_lists_the_clients_roots(connect):
     questions, final = await converse(client, client.call("list_workspace"), roots)
     assert questions[0]["method"] == "roots/list"
     assert text_of(final) == "src: file:///src"
+
+
+async def test_a_note_is_announced_to_every_listening_session(connect):
+    writer, reader, subscriber = await connect(), await connect(), await connect()
+    await subscriber.post(subscriber.request("resources/subscribe", {"uri": "demo://notes"}))
+    async with reader.listen() as plain, subscriber.listen() as subscribed:
+        reply = await writer.post(writer.call("add_note", {"text": "Sleep."}))
+        assert text_of(reply.json()).endswith("is written.")
+        assert (await anext(messages(plain)))["method"] == "notifications/resources/list_changed"
+        heard = messages(subscribed)
+        assert (await anext(heard))["method"] == "notifications/resources/list_changed"
+        updated = await anext(heard)
+        assert (updated["method"], updated["params"]) == (
+            "notifications/resources/updated",
+            {"uri": "demo://notes"},
+        )
+
+
+async def test_an_unsubscribed_session_hears_of_no_update(connect):
+    client = await connect()
+    for method in ("resources/subscribe", "resources/unsubscribe"):
+        assert (await client.post(client.request(method, {"uri": "demo://notes"}))).json()["result"] == {}
+    async with client.listen() as stream:
+        heard = messages(stream)
+        for _ in range(2):
+            await client.post(client.call("add_note", {"text": "Sleep."}))
+            assert (await anext(heard))["method"] == "notifications/resources/list_changed"
+
+
+async def test_only_a_resource_that_there_is_can_be_subscribed_to(connect):
+    client = await connect()
+    reply = await client.post(client.request("resources/subscribe", {"uri": "demo://nothing"}))
+    assert reply.json()["error"]["code"] == -32002
 
 
 async def test_questions_of_two_sessions_do_not_mix(connect):
