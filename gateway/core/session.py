@@ -5,15 +5,14 @@
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.translate import discovery
 from gateway.wire.jsonrpc import Json, JsonObject
 from gateway.wire.versions import LATEST_LEGACY, LEGACY
 
 
-@dataclass(frozen=True, slots=True)
-class SessionKey:
+class SessionKey(NamedTuple):
     """Who may use a session. Two requests share one only if all of this is equal.
 
     A server fixes capabilities at `initialize` while a modern client declares them with every request: keyed by
