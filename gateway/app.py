@@ -19,6 +19,7 @@ from gateway import telemetry
 from gateway.auth.anonymous import Anonymous
 from gateway.auth.api_key import ApiKey, ApiKeys
 from gateway.config import model
+from gateway.config.addresses import is_loopback
 from gateway.core.front_door import FrontDoor
 from gateway.core.request_state import RequestStateSealer
 from gateway.demo.calls import curl_calls
@@ -28,8 +29,9 @@ from gateway.process import raise_descriptor_limit
 from gateway.rounds.memory import MemoryRounds, RoundLimits
 from gateway.server.endpoint import Authenticator, Endpoint
 from gateway.server.graceful import GracefulServer
+from gateway.server.ports import Bound, bind, run
 from gateway.server.replies import ReplyTimes
-from gateway.server.site import Site
+from gateway.server.site import Site, admin_site
 from gateway.upstream.any_era import AnyEraUpstream
 from gateway.upstream.background import Background
 from gateway.upstream.build import UpstreamPlan, build_upstream
@@ -38,6 +40,8 @@ from gateway.upstream.subscriptions import StreamLimit
 log = structlog.get_logger()
 
 _SWEEP_S = 5.0
+_FAREWELL_S = 1.0
+"""What remains for ending sessions when calls took all of `server.drain`."""
 
 
 class Gateway:
@@ -55,8 +59,9 @@ class Gateway:
         self._sealer = RequestStateSealer(_state_keys(settings.state), time.time)
         self.upstreams = {name: self._build(name, upstream) for name, upstream in settings.upstreams.items()}
         self._is_serving = False
+        self._drained_by_s: float | None = None
         self.site = Site(
-            self._endpoints(), self._readiness, self._lifespan, hint="the endpoints are " + ", ".join(self._paths())
+            self._endpoints(), self.readiness, self._lifespan, hint="the endpoints are " + ", ".join(self._paths())
         )
 
     def _build(self, name: str, settings: model.Upstream) -> AnyEraUpstream:
@@ -77,7 +82,8 @@ class Gateway:
         times = ReplyTimes(server.stream_after_s, server.keepalive_s)
         return {path: Endpoint(upstream, door, authenticator, times) for path, upstream in self._paths().items()}
 
-    def _readiness(self) -> Mapping[str, object]:
+    def readiness(self) -> Mapping[str, object]:
+        """What `/readyz` tells."""
         eras = {name: upstream.era or "unknown" for name, upstream in self.upstreams.items()}
         return {"ready": self._is_serving, "upstreams": eras, "suspended": len(self.rounds)}
 
@@ -102,15 +108,21 @@ class Gateway:
     def end_streams(self) -> None:
         """Take no more requests, and end the listeners' streams, which would never end by themselves."""
         self._is_serving = False
+        self._drained_by_s = time.monotonic() + self._settings.server.drain_s
         for upstream in self.upstreams.values():
             upstream.end_streams()
 
     async def close(self) -> None:
-        """End every round and every session."""
+        """End every round and every session, in what is left of `server.drain`."""
         await self.rounds.close()
-        grace_s = min(self._settings.server.drain_s, 10.0)
+        await self._background.close(self._grace_s())
+        grace_s = self._grace_s()
         await asyncio.gather(*(upstream.close(grace_s) for upstream in self.upstreams.values()))
-        await self._background.close(grace_s)
+
+    def _grace_s(self) -> float:
+        if self._drained_by_s is None:
+            self._drained_by_s = time.monotonic() + self._settings.server.drain_s
+        return max(_FAREWELL_S, self._drained_by_s - time.monotonic())
 
 
 def _spare_the_collector() -> None:
@@ -124,12 +136,39 @@ def _spare_the_collector() -> None:
 
 
 def serve(settings: model.Settings) -> None:
-    """Serve until a signal ends it."""
+    """Serve until a signal ends it.
+
+    Raises:
+        ListenError: a port cannot be had; nothing was started.
+        KeyboardInterrupt: the signal was SIGINT.
+    """
     telemetry.configure(settings.log.level)
     raise_descriptor_limit()
     gateway = Gateway(settings)
-    log.info("serving", host=settings.server.host, port=settings.server.port, upstreams=list(gateway.upstreams))
-    GracefulServer(uvicorn_config(gateway.site, settings.server), gateway.end_streams).run()
+    server = settings.server
+    front = _bind_front(gateway, server, "server.port", "choose another port, or end what listens there")
+    beside = [] if server.admin is None else [_bind_admin(gateway, server.admin)]
+    admin = {"admin": f"{server.admin.host}:{beside[0].port}"} if server.admin is not None else {}
+    log.info("serving", host=server.host, port=front.port, upstreams=list(gateway.upstreams), **admin)
+    run(front, beside)
+
+
+def _bind_front(gateway: Gateway, server: model.Server, key: str, remedy: str) -> Bound:
+    return bind(GracefulServer(uvicorn_config(gateway.site, server), gateway.end_streams), key, remedy)
+
+
+def _bind_admin(gateway: Gateway, admin: model.Admin) -> Bound:
+    config = uvicorn.Config(
+        admin_site(gateway.readiness),
+        host=admin.host,
+        port=admin.port,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    return bind(GracefulServer(config), "server.admin", "choose another port, or write server.admin: false")
 
 
 def uvicorn_config(site: Site, server: model.Server) -> uvicorn.Config:
@@ -156,11 +195,11 @@ def front_door(server: model.Server) -> FrontDoor:
     Host is checked on loopback, where a page in a browser may reach the gateway by a name of its own (DNS rebinding),
     and wherever hosts are listed.
     """
-    is_loopback = server.host in ("127.0.0.1", "::1", "localhost")
-    checks_host = is_loopback or bool(server.allowed_hosts)
+    checks_host = is_loopback(server.host) or bool(server.allowed_hosts)
+    bound_host = f"[{server.host}]" if ":" in server.host else server.host
     return FrontDoor(
         allowed_origins=frozenset(server.allowed_origins),
-        allowed_hosts=frozenset({*server.allowed_hosts, server.host}) if checks_host else None,
+        allowed_hosts=frozenset({*server.allowed_hosts, bound_host}) if checks_host else None,
         max_body_bytes=server.max_body_bytes,
     )
 
@@ -206,28 +245,24 @@ def _upstream_plan(name: str, upstream: model.Upstream, settings: model.Settings
 
 
 def demo(port: int | None) -> None:
-    """Run the demo server with the gateway in front of it, and print calls to paste, until a signal ends it."""
+    """Run the demo server with the gateway in front of it, and print calls to paste, until a signal ends it.
+
+    Args:
+        port: the gateway's; 8080 by default.
+
+    Raises:
+        ListenError: the port cannot be had.
+        KeyboardInterrupt: the signal was SIGINT.
+    """
     telemetry.configure("warning")
-    asyncio.run(_demo(port or 8080))
-
-
-async def _demo(port: int) -> None:
-    demo_server = uvicorn.Server(uvicorn.Config(create_demo(), port=0, log_config=None, timeout_graceful_shutdown=1))
-    upstream = asyncio.get_running_loop().create_task(demo_server.serve())
-    while not demo_server.started:
-        if upstream.done():
-            return
-        await asyncio.sleep(0.01)
-    demo_port = demo_server.servers[0].sockets[0].getsockname()[1]
+    config = uvicorn.Config(create_demo(), port=0, log_config=None, timeout_graceful_shutdown=1)
+    behind = bind(GracefulServer(config), "demo server", "end something that listens on 127.0.0.1")
     settings = model.Settings.model_validate(
         {
-            "server": {"port": port, "admin": False, "drain": "1s"},
-            "upstreams": {"demo": {"url": f"http://127.0.0.1:{demo_port}{DEMO_PATH}"}},
+            "server": {"port": 8080 if port is None else port, "admin": False, "drain": "1s"},
+            "upstreams": {"demo": {"url": f"http://127.0.0.1:{behind.port}{DEMO_PATH}"}},
         }
     )
-    gateway = Gateway(settings)
-    front = GracefulServer(uvicorn_config(gateway.site, settings.server), gateway.end_streams)
-    print(curl_calls(f"http://127.0.0.1:{port}{settings.server.path}"), flush=True)
-    await front.serve()
-    demo_server.should_exit = True
-    await upstream
+    front = _bind_front(Gateway(settings), settings.server, "demo", "choose another port with --port")
+    print(curl_calls(f"http://127.0.0.1:{front.port}{settings.server.path}"), flush=True)
+    run(front, [behind])

@@ -4,6 +4,7 @@
       ProtocolError    the client's fault; its message is safe to put on the wire
       UpstreamError    an upstream is unreachable, timed out, speaks nonsense, or lost a session
       ConfigError      the operator's fault; lists every problem at once (gateway.config)
+      ListenError      an address that the gateway cannot listen on
 
 A JSON-RPC error that a server sent is data: it is translated, never raised. May import only `wire`.
 """
@@ -83,6 +84,10 @@ class UpstreamError(GatewayError):
         self.message = message
         self.retryable = retryable
         self.retry_after_s = retry_after_s
+
+
+class ListenError(GatewayError):
+    """An address cannot be listened on; the message is one line that says which, why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,13 @@ class Site:
         await self._rest(scope, receive, send)
 
 
+def admin_site(readiness: Readiness) -> Starlette:
+    """What the operator's own port serves."""
+    site = Starlette(routes=health_routes(readiness))
+    site.add_exception_handler(404, _not_found("this is the operator's port: /healthz, /readyz"))
+    return site
+
+
 def health_routes(readiness: Readiness) -> list[Route]:
     """`/healthz`: the process runs. `/readyz`: it takes requests."""
 
