@@ -24,7 +24,7 @@ END_GRACE_S: Final = 1.0
 _EVENT_STREAM = "text/event-stream"
 _NEVER_JSON = ("text/html", "application/xhtml+xml")
 _DECODED: Final = frozenset({"", "identity", "gzip", "deflate", "br"})
-_BODILESS = (204, 304)
+_BODILESS = (202, 204, 304)  # what a 202 may say is of no interest, and may be long in coming
 _BLANK = b" \t\r\n"
 _NOTHING = _BLANK + b"\xef\xbb\xbf"  # blanks, and the bytes of a byte order mark
 _SSE_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -175,8 +175,11 @@ class Reply:
         encoding = self.headers.get("Content-Encoding", "").strip().lower()
         if encoding not in _DECODED:
             raise faults.nonsense(self._upstream, "answered with a Content-Encoding that was not offered")
+        if self.status in _BODILESS:
+            self.kind = "empty"
+            return
         media_type = self.media_type
-        if media_type == _EVENT_STREAM and self.status not in _BODILESS:
+        if media_type == _EVENT_STREAM:
             return
         start = await self._read_start()
         self.kind = _kind_of(start, media_type) if start else "empty"
@@ -235,10 +238,11 @@ class Events:
 
     async def _read_more(self) -> None:
         try:
-            self._parser.feed(b"")  # raises what it held back while there were events to return
             if not self._is_begun:
                 await self._begin()
-            elif chunk := await self._reply._read_chunk():
+                return
+            self._parser.feed(b"")  # raises what it held back while there were events to return
+            if chunk := await self._reply._read_chunk():
                 self._ready.extend(self._parser.feed(chunk))
             else:
                 self._end()

@@ -145,6 +145,17 @@ async def test_what_a_body_is_decides_and_not_what_it_is_called(
     reply.close()
 
 
+async def test_an_acceptance_is_not_waited_for_to_its_end(upstream: ScriptedUpstream, http: UpstreamHttp) -> None:
+    @upstream.on("x")
+    async def accept(wire: Wire) -> None:
+        await wire.raw(b"HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n")
+        await wire.hang()
+
+    reply = await http.post(body(), {})
+    assert (reply.status, reply.kind) == (202, "empty")
+    reply.close()
+
+
 @pytest.mark.parametrize("content", [JSON, b"\n" + JSON + b"\n", b"\xef\xbb\xbf" + JSON])
 async def test_bare_json_that_calls_itself_a_stream_is_one_event(
     upstream: ScriptedUpstream, http: UpstreamHttp, content: bytes

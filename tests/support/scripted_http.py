@@ -264,8 +264,8 @@ class Connection(asyncio.StreamReaderProtocol):
                 await self._serve(wire)
                 if not wire.keeps_alive:
                     break
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the client is done, or `cut` was called: nobody waits for this task
         finally:
             writer.close()
 
