@@ -168,7 +168,6 @@ class Rounds(Section):
     max_per_upstream: Count | None = None
     gather_s: Duration = _key("gather", "60ms")
     gather_max_s: Duration = _key("gather_max", "300ms")
-    recovery: Literal["auto", "off"] = "auto"
     names: Annotated[Mapping[Text, Listed[QuestionName]], BeforeValidator(_none_as_mapping)] = {}
 
     @model_validator(mode="after")

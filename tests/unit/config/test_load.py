@@ -91,7 +91,6 @@ rounds:
   max_per_upstream: 4
   gather: 0s
   gather_max: 0s
-  recovery: off
   names: {{book: [seat, meal]}}
 state: {{keys: "{KEY} {KEY}", store: "memory://"}}
 cache: {{ttl: 5m, scope: public}}
@@ -116,7 +115,7 @@ log: {{level: DEBUG}}
     assert settings.upstreams["no"].auth.type == "passthrough"
     assert (settings.prefix, settings.partial) == ("always", "fail")
     assert (rounds.ttl_s, rounds.max, rounds.max_per_principal, rounds.max_per_upstream) == (1200.0, 5, 2, 4)
-    assert (rounds.gather_s, rounds.gather_max_s, rounds.recovery) == (0.0, 0.0, "off")
+    assert (rounds.gather_s, rounds.gather_max_s) == (0.0, 0.0)
     assert rounds.names == {"book": ("seat", "meal")}
     assert [key.get_secret_value() for key in settings.state.keys] == [KEY, KEY]
     assert (settings.cache.ttl_s, settings.cache.scope, settings.log.level) == (300.0, "public", "debug")
