@@ -5,7 +5,6 @@ that cannot have one each. A sticky key has exactly one session, whatever its ca
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -14,11 +13,14 @@ from gateway.core.session import SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.legacy_session import LegacySession
+from gateway.upstream.turns import Turns
 
 Reuse = Literal["pooled", "sticky", "none"]
 Opener = Callable[[], Awaitable[LegacySession]]
 
 _FULL_RETRY_S: Final = 2
+_HANDOVER_S: Final = 1.0
+"""How long a new session is kept for the call that it was opened for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,12 @@ class SessionPool:
         self._opening: dict[SessionKey, asyncio.Task[LegacySession]] = {}
         self._idle: dict[SessionKey, list[LegacySession]] = {}
         self._sessions: set[LegacySession] = set()
+        self._untaken: set[LegacySession] = set()
+        self._handshakes: set[asyncio.Task[LegacySession]] = set()
+        self._is_closed = False
         self._reserved = 0
         self._suspended = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._turns = Turns()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -80,7 +85,7 @@ class SessionPool:
             return self._take(await self._open(opener), exclusive=True)
         if exclusive and self._limits.reuse == "pooled":
             session = None if fresh else self._pop_idle(key)
-            return self._take(session or await self._open(opener), exclusive=True)
+            return self._take(session or await self._open(opener, None if fresh else key), exclusive=True)
         session = self._shared.get(key)
         if session is not None and not session.is_dead and not session.is_suspect:
             return self._take(session, exclusive=False)
@@ -102,14 +107,14 @@ class SessionPool:
             session.idle_since_s = self._now_s()
             if session.is_dead and session.in_flight == 0:
                 self._retire(session)
-        self._wake()
+        self._turns.give()
 
     def suspend(self, session: LegacySession) -> None:
         """The call on this session waits for its client: it no longer counts among those at work."""
         if not session.is_suspended:
             session.is_suspended = True
             self._suspended += 1
-            self._wake()
+            self._turns.give()
 
     def unsuspend(self, session: LegacySession) -> None:
         """The call goes on, or has ended."""
@@ -124,9 +129,12 @@ class SessionPool:
             self._retire(session)
 
     async def close(self) -> None:
-        """End every session."""
+        """End every session, those too that are being opened."""
+        self._is_closed = True
         for task in self._opening.values():
             task.cancel()
+        for handshake in self._handshakes:
+            self._background.run(self._end_after(handshake))
         for session in list(self._sessions):
             self._retire(session)
 
@@ -180,7 +188,7 @@ class SessionPool:
     def _release_exclusive(self, session: LegacySession, clean: bool) -> None:
         # After a cancellation the server may go on with the call for a while; what it then says without correlation
         # would look as if it belonged to the next call. So such a session serves nobody else.
-        if session.is_dead or not clean or self._limits.reuse == "none":
+        if session.is_dead or not clean or self._limits.reuse == "none" or self._is_closed:
             self._retire(session)
             return
         session.idle_since_s = self._now_s()
@@ -189,13 +197,19 @@ class SessionPool:
     # --- all of them ---
 
     def _take(self, session: LegacySession, *, exclusive: bool) -> LegacySession:
+        self._untaken.discard(session)
         session.in_flight += 1
         session.is_exclusive = exclusive
         return session
 
-    async def _open(self, opener: Opener) -> LegacySession:
-        await self._reserve()
+    async def _open(self, opener: Opener, reusable: SessionKey | None = None) -> LegacySession:
+        """Open a session, or take an idle one of a key, if that comes free before there is room for one more."""
+        session = await self._reserve(reusable)
+        if session is not None:
+            return session
         task = asyncio.get_running_loop().create_task(self._open_reserved(opener))
+        self._handshakes.add(task)
+        task.add_done_callback(self._handshakes.discard)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -206,61 +220,67 @@ class SessionPool:
     async def _open_reserved(self, opener: Opener) -> LegacySession:
         try:
             session = await opener()
-        finally:
+        except BaseException:
             self._reserved -= 1
+            self._turns.give()
+            raise
+        self._reserved -= 1
         session.idle_since_s = self._now_s()
         self._sessions.add(session)
+        self._untaken.add(session)
         return session
 
     def _adopt(self, task: asyncio.Task[LegacySession]) -> None:
         """Nobody waits for this session any more; it is kept for the next call."""
         if not task.cancelled() and task.exception() is None:
+            self._untaken.discard(task.result())
             self._release_exclusive(task.result(), clean=True)
+            self._turns.give()
 
-    async def _reserve(self) -> None:
+    async def _end_after(self, handshake: asyncio.Task[LegacySession]) -> None:
+        """The pool is closed, but the server may open this session yet."""
+        await asyncio.wait([handshake])
+        if not handshake.cancelled() and handshake.exception() is None:
+            await handshake.result().close()
+
+    async def _reserve(self, reusable: SessionKey | None) -> LegacySession | None:
         """Make room for one more session: end an idle one of another key, or wait.
+
+        Returns:
+            An idle session that makes another one superfluous, instead of the room.
 
         Raises:
             UpstreamError: `full`, when nothing came free in time.
         """
         deadline_s = self._now_s() + self._limits.wait_s
         while len(self._sessions) + self._reserved - self._suspended >= self._limits.max_sessions:
-            if not self._evict_idle():
-                await self._wait_for_release(deadline_s - self._now_s())
+            if reusable is not None and (session := self._pop_idle(reusable)) is not None:
+                return session
+            if not self._evict_idle() and not await self._turns.wait(deadline_s - self._now_s()):
+                raise self._full()
         self._reserved += 1
+        return None
 
     def _evict_idle(self) -> bool:
-        idle = [session for session in self._sessions if session.in_flight == 0]
+        idle = [session for session in self._sessions if session.in_flight == 0 and not self._is_awaited(session)]
         if not idle:
             return False
         self._retire(min(idle, key=lambda session: session.idle_since_s))
         return True
 
-    async def _wait_for_release(self, timeout_s: float) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            async with asyncio.timeout(timeout_s):
-                await turn
-        except TimeoutError:
-            message = f"Upstream {self._upstream!r} has no session free; all {self._limits.max_sessions} are at work"
-            raise UpstreamError(self._upstream, "full", message, retryable=True, retry_after_s=_FULL_RETRY_S) from None
-        finally:
-            if turn in self._waiting:
-                self._waiting.remove(turn)
+    def _is_awaited(self, session: LegacySession) -> bool:
+        return session in self._untaken and self._now_s() - session.idle_since_s < _HANDOVER_S
 
-    def _wake(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
+    def _full(self) -> UpstreamError:
+        message = f"Upstream {self._upstream!r} has no session free; all {self._limits.max_sessions} are at work"
+        return UpstreamError(self._upstream, "full", message, retryable=True, retry_after_s=_FULL_RETRY_S)
 
     def _retire(self, session: LegacySession) -> None:
         """End a session, in the background."""
         if session not in self._sessions:
             return
         self._sessions.discard(session)
+        self._untaken.discard(session)
         if self._shared.get(session.key) is session:
             del self._shared[session.key]
         idle = self._idle.get(session.key)
@@ -270,4 +290,4 @@ class SessionPool:
             if not idle:
                 del self._idle[session.key]
         self._background.run(session.close())
-        self._wake()
+        self._turns.give()
