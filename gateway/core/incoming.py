@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from gateway.core.exchange_events import Asked, Notified, Responded, Withdrew
-from gateway.wire import methods
+from gateway.wire import meta, methods
 from gateway.wire.jsonrpc import Json, JsonObject, RequestId, is_request_id
 
 
@@ -75,3 +75,25 @@ def _is_foreign(request_id: Json) -> bool:
 def split(decoded: Json) -> list[Json]:
     """The messages in a body: one, or a batch as 2025-03-26 allows."""
     return decoded if isinstance(decoded, list) else [decoded]
+
+
+def is_response_to(message: Json, request_id: str) -> bool:
+    """Whether a message on the stream of a request is its response; some servers answer with a null id."""
+    return (
+        isinstance(message, dict)
+        and "method" not in message
+        and ("error" in message or "result" in message)
+        and (message.get("id") == request_id or message.get("id") is None)
+    )
+
+
+def call_named_by(message: Json) -> str | None:
+    """The id of the call that a message says it belongs to: a response, or progress."""
+    if not isinstance(message, dict):
+        return None
+    if "method" not in message:
+        named = message.get("id")
+    else:
+        params = message.get("params") if message["method"] == methods.PROGRESS else None
+        named = params.get(meta.PROGRESS_TOKEN) if isinstance(params, dict) else None
+    return named if isinstance(named, str) else None

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.core import session as facts
+from gateway.core.incoming import is_response_to
 from gateway.core.session import Negotiated, SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
-from gateway.upstream.faults import unreachable
+from gateway.upstream.faults import no_answer, unreachable
 from gateway.upstream.http import UpstreamHttp
-from gateway.upstream.legacy_session import SESSION_ID, LegacySession, message_of_own, unusable
+from gateway.upstream.legacy_session import SESSION_ID, LegacySession
 from gateway.upstream.refusal import refusal_of
 from gateway.upstream.reply import Reply
 from gateway.wire import methods
@@ -47,7 +48,7 @@ class Handshake:
         http: the connections to the server.
         background: where work goes that nobody waits for.
         on_change: told of changed lists and resources.
-        timeout_s: for the whole handshake.
+        timeout_s: for the whole handshake, and for each small request of the gateway's own in the session.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Handshake:
             negotiated,
             self._background,
             self._on_change,
+            self._timeout_s,
         )
         await self._acknowledge(session)
         return session
@@ -104,7 +106,7 @@ class Handshake:
         if reply.status in (401, 403):
             raise refusal_of(reply, answer)
         if not isinstance(answer, dict) or not ("result" in answer or "error" in answer):
-            raise unusable(self._http.name, reply)
+            raise no_answer(self._http.name, reply.status, reply.headers)
         return self._negotiate(answer)
 
     async def _read_body(self, reply: Reply) -> Json:
@@ -119,7 +121,7 @@ class Handshake:
         try:
             async for event in reply.events():
                 message = decode(event.data)
-                if message_of_own(message, _REQUEST_ID):
+                if is_response_to(message, _REQUEST_ID):
                     return message
                 if isinstance(message, dict) and message.get("method") == methods.PING and "id" in message:
                     self._background.run(self._pong(reply, credentials, message))

@@ -142,7 +142,7 @@ class LegacyUpstream:
             except SessionExpired:
                 log.info("session expired", upstream=self.name)
         message = f"Upstream {self.name!r} forgets every session at once"
-        raise UpstreamError(self.name, "session_lost", message)
+        raise UpstreamError(self.name, "session_lost", message, retryable=True)
 
     async def _call_on(
         self,

@@ -11,14 +11,15 @@ from typing import Final, Protocol
 
 from gateway.core import session as facts
 from gateway.core.exchange_events import Asked, Withdrew
-from gateway.core.incoming import Changed, Incoming, Pinged, sort, split
+from gateway.core.incoming import Changed, Incoming, Pinged, call_named_by, is_response_to, sort, split
 from gateway.core.session import Negotiated, SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
+from gateway.upstream.faults import no_answer
 from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.refusal import UpstreamRefused, refusal_of
 from gateway.upstream.reply import Reply
-from gateway.wire import codes, meta, methods
+from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import (
     Json,
     JsonObject,
@@ -68,6 +69,7 @@ class LegacySession:
         negotiated: what `initialize` settled.
         background: where work goes that nobody waits for.
         on_change: told of changed lists and resources.
+        ask_timeout_s: for a request of the gateway's own.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class LegacySession:
         negotiated: Negotiated,
         background: Background,
         on_change: Callable[[JsonObject], None],
+        ask_timeout_s: float,
     ) -> None:
         self.http = http
         self.key = key
@@ -98,6 +101,8 @@ class LegacySession:
         self._background = background
         self._on_change = on_change
         self._calls: dict[str, Hearer] = {}
+        self._ask_timeout_s = ask_timeout_s
+        self._has_served = False
         self._sequence = 0
         self._headers = self._build_headers()
 
@@ -133,16 +138,19 @@ class LegacySession:
         reply = await self.http.post(encode(message), self._headers)
         self._learn_id(reply)
         if reply.status == 200 and reply.kind == "sse":
+            self._has_served = True
             return reply
         answer = await self._read_answer(reply)
-        if self.id is not None and facts.is_expired(reply.status, answer, message["id"]):
-            self.is_dead = self.is_forgotten = True
+        if await self._is_unknown(reply.status, answer, message):
+            self.is_dead = True
+            self.is_forgotten = reply.status != 401
             raise SessionExpired
         if reply.status in (401, 403):
             raise refusal_of(reply, answer)
         if isinstance(answer, dict) and ("result" in answer or "error" in answer):
+            self._has_served = self._has_served or reply.status == 200
             return answer
-        raise self._unusable(reply)
+        raise no_answer(self.name, reply.status, reply.headers)
 
     async def post(self, message: JsonObject) -> None:
         """Send a notification or an answer; the reply's body is of no interest.
@@ -164,15 +172,24 @@ class LegacySession:
         """Make a small request of the gateway's own and return its result.
 
         Raises:
-            SessionExpired, UpstreamRefused, UpstreamError: as `request`; also if the server answers with an error.
+            SessionExpired, UpstreamRefused, UpstreamError: as `request`; also if the server takes too long, or answers
+                with an error.
         """
-        self._sequence += 1
-        request_id = f"era-{id(self):x}-{self._sequence}"
-        answer = await self.request(request(request_id, method, params))
-        message = answer if isinstance(answer, dict) else await self.read_response(answer, request_id)
+        try:
+            async with asyncio.timeout(self._ask_timeout_s):
+                message = await self._answer_to(method, params)
+        except TimeoutError:
+            text = f"Upstream {self.name!r} did not answer {method} within {self._ask_timeout_s:g} s"
+            raise UpstreamError(self.name, "timeout", text) from None
         if "result" not in message:
             raise UpstreamError(self.name, "nonsense", f"Upstream {self.name!r} refused {method}")
         return message["result"]
+
+    async def _answer_to(self, method: str, params: JsonObject | None = None) -> JsonObject:
+        self._sequence += 1
+        request_id = f"era-{id(self):x}-{self._sequence}"
+        answer = await self.request(request(request_id, method, params))
+        return answer if isinstance(answer, dict) else await self.read_response(answer, request_id)
 
     async def read_response(self, stream: Reply, request_id: str) -> JsonObject:
         """Read a stream up to the response, attending to whatever else is on it.
@@ -183,7 +200,7 @@ class LegacySession:
         try:
             async for event in stream.events():
                 for message in split(self.decode(event.data)):
-                    if message_of_own(message, request_id):
+                    if is_response_to(message, request_id):
                         return message  # type: ignore[no-any-return]
                     await self.hear(message)
         finally:
@@ -191,10 +208,10 @@ class LegacySession:
         raise UpstreamError(self.name, "nonsense", f"Upstream {self.name!r} ended its reply without a response")
 
     async def ping(self) -> bool:
-        """Whether the session still answers."""
+        """Whether the session still answers; a server that does not know `ping` says so, and thereby answers."""
         try:
-            async with asyncio.timeout(_NOTE_TIMEOUT_S):
-                await self.ask(methods.PING)
+            async with asyncio.timeout(min(self._ask_timeout_s, _NOTE_TIMEOUT_S)):
+                await self._answer_to(methods.PING)
         except (TimeoutError, SessionExpired, UpstreamRefused, UpstreamError):
             return False
         return True
@@ -228,7 +245,7 @@ class LegacySession:
         A call that holds the session alone can be told what belongs to it. With several, only what names its call can;
         a question is then turned down rather than put to somebody else's client.
         """
-        request_id = _call_named_by(message)
+        request_id = call_named_by(message)
         incoming = self.sort(message, request_id, is_own_stream=False)
         if incoming is None:
             return
@@ -285,6 +302,17 @@ class LegacySession:
         except ValueError:
             return None
 
+    async def _is_unknown(self, status: int, answer: Json, message: JsonObject) -> bool:
+        """Whether the server does not know this session, and so refused a request before it executed anything."""
+        if self.id is None:
+            return False
+        if status == 401:
+            return self._has_served  # whether it was the credential, the next `initialize` tells
+        if not facts.is_expired(status, answer, message["id"]):
+            return False
+        # An error in a 200 may be that of a tool which lost a session of its own, and ran: so the server is asked.
+        return status != 200 or message["method"] == methods.PING or not await self.ping()
+
     def _learn_id(self, reply: Reply) -> None:
         """Some servers hand out the session id with a later response than that of `initialize`."""
         if self.id is None and reply.status < 300 and (session_id := reply.headers.get(SESSION_ID)):
@@ -296,40 +324,3 @@ class LegacySession:
         if self.id is not None:
             headers[SESSION_ID] = self.id
         return headers
-
-    def _unusable(self, reply: Reply) -> UpstreamError:
-        return unusable(self.name, reply)
-
-
-def unusable(upstream: str, reply: Reply) -> UpstreamError:
-    """Say that a reply answers nothing."""
-    if reply.status in (429, 503):
-        after = reply.headers.get("Retry-After", "")
-        message = f"Upstream {upstream!r} is overloaded (HTTP {reply.status})"
-        return UpstreamError(
-            upstream, "full", message, retryable=True, retry_after_s=int(after) if after.isdecimal() else 1
-        )
-    what = f"HTTP {reply.status}" + ("" if reply.kind == "empty" else " and no JSON-RPC message")
-    return UpstreamError(upstream, "nonsense", f"Upstream {upstream!r} answered with {what}")
-
-
-def message_of_own(message: Json, request_id: str) -> bool:
-    """Whether a message is the response to a request."""
-    return (
-        isinstance(message, dict)
-        and "method" not in message
-        and ("error" in message or "result" in message)
-        and (message.get("id") == request_id or message.get("id") is None)
-    )
-
-
-def _call_named_by(message: Json) -> str | None:
-    """The id of the call that a message says it belongs to: a response, or progress."""
-    if not isinstance(message, dict):
-        return None
-    if "method" not in message:
-        named = message.get("id")
-    else:
-        params = message.get("params") if message["method"] == methods.PROGRESS else None
-        named = params.get(meta.PROGRESS_TOKEN) if isinstance(params, dict) else None
-    return named if isinstance(named, str) else None
