@@ -146,18 +146,23 @@ def serve(settings: model.Settings) -> None:
     raise_descriptor_limit()
     gateway = Gateway(settings)
     server = settings.server
-    front = _bind_front(gateway, server, "server.port", "choose another port, or end what listens there")
-    beside = [] if server.admin is None else [_bind_admin(gateway, server.admin)]
-    admin = {"admin": f"{server.admin.host}:{beside[0].port}"} if server.admin is not None else {}
-    log.info("serving", host=server.host, port=front.port, upstreams=list(gateway.upstreams), **admin)
-    run(front, beside)
+    with contextlib.ExitStack() as ports:
+        remedy = "choose another port, or end what listens there"
+        front = ports.enter_context(_bound_front(gateway, server, "server.port", remedy))
+        beside = [] if server.admin is None else [ports.enter_context(_bound_admin(gateway, server.admin))]
+        admin = None if server.admin is None else f"{server.admin.host}:{beside[0].port}"
+        log.info("serving", host=server.host, port=front.port, admin=admin, upstreams=list(gateway.upstreams))
+        run(front, beside)
 
 
-def _bind_front(gateway: Gateway, server: model.Server, key: str, remedy: str) -> Bound:
-    return bind(GracefulServer(uvicorn_config(gateway.site, server), gateway.end_streams), key, remedy)
+def _bound_front(
+    gateway: Gateway, server: model.Server, key: str, remedy: str
+) -> contextlib.AbstractContextManager[Bound]:
+    front = GracefulServer(uvicorn_config(gateway.site, server), gateway.end_streams)
+    return contextlib.closing(bind(front, key, remedy))
 
 
-def _bind_admin(gateway: Gateway, admin: model.Admin) -> Bound:
+def _bound_admin(gateway: Gateway, admin: model.Admin) -> contextlib.AbstractContextManager[Bound]:
     config = uvicorn.Config(
         admin_site(gateway.readiness),
         host=admin.host,
@@ -168,7 +173,8 @@ def _bind_admin(gateway: Gateway, admin: model.Admin) -> Bound:
         server_header=False,
         timeout_graceful_shutdown=1,
     )
-    return bind(GracefulServer(config), "server.admin", "choose another port, or write server.admin: false")
+    remedy = "choose another port, or write server.admin: false"
+    return contextlib.closing(bind(GracefulServer(config), "server.admin", remedy))
 
 
 def uvicorn_config(site: Site, server: model.Server) -> uvicorn.Config:
@@ -256,13 +262,14 @@ def demo(port: int | None) -> None:
     """
     telemetry.configure("warning")
     config = uvicorn.Config(create_demo(), port=0, log_config=None, timeout_graceful_shutdown=1)
-    behind = bind(GracefulServer(config), "demo server", "end something that listens on 127.0.0.1")
-    settings = model.Settings.model_validate(
-        {
-            "server": {"port": 8080 if port is None else port, "admin": False, "drain": "1s"},
-            "upstreams": {"demo": {"url": f"http://127.0.0.1:{behind.port}{DEMO_PATH}"}},
-        }
-    )
-    front = _bind_front(Gateway(settings), settings.server, "demo", "choose another port with --port")
-    print(curl_calls(f"http://127.0.0.1:{front.port}{settings.server.path}"), flush=True)
-    run(front, [behind])
+    with contextlib.closing(bind(GracefulServer(config), "demo", "end something that listens")) as behind:
+        settings = model.Settings.model_validate(
+            {
+                "server": {"port": 8080 if port is None else port, "admin": False, "drain": "1s"},
+                "upstreams": {"demo": {"url": f"http://127.0.0.1:{behind.port}{DEMO_PATH}"}},
+            }
+        )
+        remedy = "choose another port with --port"
+        with _bound_front(Gateway(settings), settings.server, "demo", remedy) as front:
+            print(curl_calls(f"http://127.0.0.1:{front.port}{settings.server.path}"), flush=True)
+            run(front, [behind])

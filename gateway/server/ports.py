@@ -35,6 +35,11 @@ class Bound:
         number: int = self.sockets[0].getsockname()[1]
         return number
 
+    def close(self) -> None:
+        """Listen no longer."""
+        for opened in self.sockets:
+            opened.close()
+
 
 def bind(server: GracefulServer, key: str, remedy: str) -> Bound:
     """Listen where a server is configured to, on every address that the host name means.
