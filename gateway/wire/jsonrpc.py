@@ -6,7 +6,6 @@ where orjson refuses or would round (integers beyond 64 bits, lone surrogates).
 
 import json
 import math
-import re
 from typing import Any, Final, TypeAlias, TypeGuard
 
 import orjson
@@ -20,12 +19,10 @@ RequestId: TypeAlias = str | int
 MAX_ID_BYTES: Final = 256
 _INT64 = range(-(2**63), 2**63)
 _BOM = b"\xef\xbb\xbf"
-_SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
-"""Reads every digit as 0, so that a search for a few bytes finds the numbers below."""
-_LONG_NUMBER = b"0" * 19
-_LARGE_EXPONENTS = (b"e000", b"e+000")
-_EXTREME = re.compile(rb"(?:^|[\[:,\s])-?(?:[0-9]{19}|[0-9.]+[eE]\+?[0-9]{3})")
-"""A number that may need more than 64 bits, which orjson would round; or more than a float, of which it makes infinity."""
+_SHAPE = bytes.maketrans(b"123456789", b"000000000")
+"""Reads every digit as 0, so that looking for a long run of digits is looking for a few bytes."""
+_LONG_RUN = b"0" * 19
+_BEFORE_NUMBER = b"[:, \t\r\n"
 
 
 def is_request_id(value: Json) -> TypeGuard[RequestId]:
@@ -42,7 +39,7 @@ def decode(raw: bytes) -> Json:
         ValueError: the bytes are not JSON, or nest too deeply to be read.
     """
     raw = raw.removeprefix(_BOM)
-    if not _has_extreme_number(raw):
+    if not _has_long_integer(raw):
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
@@ -50,10 +47,15 @@ def decode(raw: bytes) -> Json:
     return _decode_slowly(raw)
 
 
-def _has_extreme_number(raw: bytes) -> bool:
+def _has_long_integer(raw: bytes) -> bool:
+    """Whether there is an integer that may need more than 64 bits, which orjson would round; in a string it is none."""
     shape = raw.translate(_SHAPE)
-    if _LONG_NUMBER in shape or _LARGE_EXPONENTS[0] in shape or _LARGE_EXPONENTS[1] in shape:
-        return _EXTREME.search(raw) is not None
+    start = shape.find(_LONG_RUN)
+    while start >= 0:
+        before = raw[max(start - 2, 0) : start].removesuffix(b"-")[-1:]
+        if before in _BEFORE_NUMBER:
+            return True
+        start = shape.find(_LONG_RUN, start + len(_LONG_RUN))
     return False
 
 
@@ -66,9 +68,10 @@ def decode_strict(raw: bytes) -> Json:
         ValueError: the bytes are not JSON, or an object repeats a member name.
     """
     value = decode(raw)
+    again = encode(value)
     # Every member costs one colon. A colon inside a string is written as itself or as \u003a; without the latter,
-    # equal counts before and after prove that no member was dropped.
-    if b"\\u003" in raw or raw.count(b":") != encode(value).count(b":"):
+    # equal counts before and after prove that no member was dropped. A number beyond all bounds comes back as null.
+    if b"\\u003" in raw or raw.count(b":") != again.count(b":") or raw.count(b"null") != again.count(b"null"):
         return _decode_slowly(raw.removeprefix(_BOM), refuse_duplicates=True)
     return value
 
