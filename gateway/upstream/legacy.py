@@ -190,7 +190,7 @@ class LegacyUpstream:
         if round_.is_declined(answers):
             return self._results.declined(request)
         if still_open := round_.open_questions(answers):
-            return Outcome.of_result(self._rounds.ask(round_, still_open, request, caller))
+            return Outcome.of_result(self._rounds.ask(still_open, request, caller))
         leg = Leg(request.capabilities, request.progress_token, request.log_level)
         return await self._call(request, leg, caller, client)
 

@@ -123,14 +123,12 @@ class LegacyRounds:
             data = {"requiredCapabilities": missing}
             raise ProtocolError(codes.MISSING_CAPABILITY, "Missing required client capability", data)
         self._directory.admit(caller.principal, self._upstream)
-        return self.ask(UrlRound(questions), questions, request, caller)
+        return self.ask(questions, request, caller)
 
-    def ask(
-        self, round_: UrlRound, questions: tuple[Question, ...], request: InboundRequest, caller: Caller
-    ) -> JsonObject:
+    def ask(self, questions: tuple[Question, ...], request: InboundRequest, caller: Caller) -> JsonObject:
         """The `input_required` result for questions that no call is waiting on."""
         input_requests = {question.name: question.to_input_request() for question in questions}
-        return self._suspend(round_, input_requests, request, caller)
+        return self._suspend(UrlRound(questions), input_requests, request, caller)
 
     def open(self, request: InboundRequest, caller: Caller) -> SuspendedCall | UrlRound:
         """Open the token of a retry, check its answers, and claim its round: all of it before anything else happens.

@@ -33,7 +33,7 @@ __all__ = ["AskingServer", "Call", "RpcError", "Session"]
 
 Handler = Callable[[Call], Awaitable[Any]]
 
-WAIT_S = 20.0
+WAIT_S = 10.0
 """The bound of every wait."""
 
 SESSION, VERSION = "Mcp-Session-Id", "MCP-Protocol-Version"

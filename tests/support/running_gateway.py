@@ -19,7 +19,7 @@ from gateway.upstream.pool import SessionPool
 from tests.support.asking_server import AskingServer
 from tests.support.gateway_app import _UNFORESEEN, _serving
 
-WAIT_S = 20.0
+WAIT_S = 10.0
 """The bound of every wait."""
 
 _QUICK: dict[str, Any] = {
