@@ -22,6 +22,7 @@ END_GRACE_S: Final = 1.0
 """How long `finish` lets an answer end by itself, so that its connection can be used again."""
 
 _EVENT_STREAM = "text/event-stream"
+_MESSAGE = "message"
 _NEVER_JSON = ("text/html", "application/xhtml+xml")
 _DECODED: Final = frozenset({"", "identity", "gzip", "deflate", "br"})
 _BODILESS = (202, 204, 304)  # what a 202 may say is of no interest, and may be long in coming
@@ -212,7 +213,7 @@ class Reply:
 
 
 class Events:
-    """The events of a `Reply`, in order."""
+    """The events of a `Reply` that are messages, in order; a server's own kinds, as "ping", are nobody's business."""
 
     __slots__ = ("_failure", "_is_begun", "_is_ended", "_parser", "_ready", "_reply")
 
@@ -236,6 +237,9 @@ class Events:
             await self._read_more()
         return self._ready.popleft()
 
+    def _take(self, events: list[SseEvent]) -> None:
+        self._ready.extend(event for event in events if event.event == _MESSAGE)
+
     async def _read_more(self) -> None:
         try:
             if not self._is_begun:
@@ -243,7 +247,7 @@ class Events:
                 return
             self._parser.feed(b"")  # raises what it held back while there were events to return
             if chunk := await self._reply._read_chunk():
-                self._ready.extend(self._parser.feed(chunk))
+                self._take(self._parser.feed(chunk))
             else:
                 self._end()
         except UpstreamError as error:
@@ -259,18 +263,18 @@ class Events:
         start = await reply._read_start()
         if reply.kind == "json" or start.startswith(b"{"):
             body = await reply.read_message_bytes()
-            self._ready.append(SseEvent("message", body.strip(_BLANK), None, None))
+            self._ready.append(SseEvent(_MESSAGE, body.strip(_BLANK), None, None))
             self._is_ended = True
             return
         self._is_begun = True
         first, reply._first = reply._first, b""
-        self._ready.extend(self._parser.feed(first))
+        self._take(self._parser.feed(first))
 
     def _end(self) -> None:
         """Let the parser have the end; what it held back still counts if it is complete, whatever broke."""
         if not self._is_ended:
             self._is_ended = True
-            self._ready.extend(self._parser.close())
+            self._take(self._parser.close())
 
 
 def _kind_of(start: bytes, media_type: str) -> Kind:
