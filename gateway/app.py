@@ -22,6 +22,7 @@ from gateway.config import model
 from gateway.config.addresses import is_loopback
 from gateway.core.front_door import FrontDoor
 from gateway.core.request_state import RequestStateSealer
+from gateway.core.tokens import Sealer
 from gateway.demo.calls import curl_calls
 from gateway.demo.server import PATH as DEMO_PATH
 from gateway.demo.server import create_app as create_demo
@@ -56,7 +57,7 @@ class Gateway:
         self._background = Background()
         self.rounds = MemoryRounds(_round_limits(settings.rounds), self._background.run)
         self._limit = StreamLimit(settings.server.max_listeners)
-        self._sealer = RequestStateSealer(_state_keys(settings.state), time.time)
+        self._sealer = RequestStateSealer(Sealer(_state_keys(settings.state)), time.time)
         self.upstreams = {name: self._build(name, upstream) for name, upstream in settings.upstreams.items()}
         self._is_serving = False
         self._drained_by_s: float | None = None

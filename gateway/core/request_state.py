@@ -5,27 +5,20 @@ A token is bound to principal, upstream, method, target and arguments; it names 
 2026-07-28, basic/patterns/mrtr, "Request state".
 """
 
-import base64
-import binascii
 import hashlib
 import json
-import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 import orjson
-from cryptography.fernet import InvalidToken, MultiFernet
 
+from gateway.core.tokens import Sealer
 from gateway.errors import ProtocolError
 from gateway.wire import codes
-from gateway.wire.jsonrpc import Json, JsonObject, decode, encode
-
-MAX_TOKEN_CHARS: Final = 1_048_576
-"""Ample for a modern upstream's own state, which travels inside."""
+from gateway.wire.jsonrpc import JsonObject
 
 _VERSION: Final = 1
-_ALPHABET: Final = re.compile(r"[A-Za-z0-9_-]+")
 _UNBOUND: Final = frozenset({"_meta", "inputResponses", "requestState"})
 
 Kind = Literal["suspended", "modern"]
@@ -58,15 +51,15 @@ class RequestState:
 
 
 class RequestStateSealer:
-    """Seals and opens request states with rotating keys.
+    """Seals and opens request states.
 
     Args:
-        keys: the newest seals, every one opens.
+        sealer: seals what they say.
         now_s: seconds since the epoch.
     """
 
-    def __init__(self, keys: MultiFernet, now_s: Callable[[], float]) -> None:
-        self._keys = keys
+    def __init__(self, sealer: Sealer, now_s: Callable[[], float]) -> None:
+        self._sealer = sealer
         self._now_s = now_s
 
     def seal(self, state: RequestState) -> str:
@@ -78,10 +71,10 @@ class RequestStateSealer:
         payload = {"v": _VERSION, **{key: value for key, value in asdict(state).items() if value}}
         if state.inner is not None:
             payload["inner"] = state.inner
-        token = self._keys.encrypt(encode(payload)).decode("ascii").rstrip("=")
-        if len(token) > MAX_TOKEN_CHARS:
-            raise ValueError("its requestState is too long")
-        return token
+        try:
+            return self._sealer.seal(payload)
+        except ValueError as error:
+            raise ValueError(f"its requestState cannot be sealed: {error}") from error
 
     def open(self, token: str, *, upstream: str, principal_id: str, request: str) -> RequestState:
         """Open a token and compare what it is bound to.
@@ -102,10 +95,10 @@ class RequestStateSealer:
 
     def _decrypt(self, token: str) -> RequestState:
         try:
-            payload: Json = decode(self._keys.decrypt(_canonical(token)))
-        except (InvalidToken, ValueError) as error:
+            payload = self._sealer.open(token)
+        except ValueError as error:
             raise refused("not a token of ours") from error
-        if not isinstance(payload, dict) or payload.pop("v", None) != _VERSION:
+        if payload.pop("v", None) != _VERSION:
             raise refused("another version")
         try:
             return RequestState(**payload)
@@ -131,21 +124,3 @@ def request_digest(method: str, params: JsonObject) -> str:
     except TypeError:  # integers beyond 64 bits, lone surrogates
         text = json.dumps(bound, sort_keys=True, separators=(",", ":")).encode()
     return hashlib.sha256(text).hexdigest()
-
-
-def _canonical(token: str) -> bytes:
-    """A token as it left the gateway, with the padding that Fernet wants; any other spelling is a ValueError.
-
-    A base64 decoder ignores what follows the padding, and the unused bits of the last character: without this,
-    `token + "=-TAMPERED"` would be accepted for two lengths in three.
-    """
-    if len(token) > MAX_TOKEN_CHARS or _ALPHABET.fullmatch(token) is None:
-        raise ValueError("not base64url")
-    try:
-        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-    except binascii.Error as error:
-        raise ValueError("not base64url") from error
-    spelled = base64.urlsafe_b64encode(raw)
-    if spelled.rstrip(b"=") != token.encode():
-        raise ValueError("not canonical")
-    return spelled

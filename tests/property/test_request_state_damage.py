@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gateway.core.request_state import RequestState, RequestStateSealer, digest, request_digest
+from gateway.core.tokens import Sealer
 from gateway.errors import ProtocolError, to_reply
 from gateway.wire.jsonrpc import encode
 
@@ -27,7 +28,7 @@ tokens = st.integers(0, 40).map(lambda length: _seal("h" * length))
 
 
 def _sealer(*keys: Fernet, now_s: float = NOW_S) -> RequestStateSealer:
-    return RequestStateSealer(MultiFernet(keys or (KEY,)), lambda: now_s)
+    return RequestStateSealer(Sealer(MultiFernet(keys or (KEY,))), lambda: now_s)
 
 
 def _state(handle: str = "handle") -> RequestState:

@@ -3,7 +3,8 @@
 import pytest
 from cryptography.fernet import Fernet, MultiFernet
 
-from gateway.core.request_state import MAX_TOKEN_CHARS, RequestState, RequestStateSealer, digest, request_digest
+from gateway.core.request_state import RequestState, RequestStateSealer, digest, request_digest
+from gateway.core.tokens import MAX_TOKEN_CHARS, Sealer
 from gateway.errors import ProtocolError
 from gateway.wire.jsonrpc import JsonObject
 
@@ -13,7 +14,7 @@ CALL: JsonObject = {"name": "book", "arguments": {"seat": "4a", "meal": {"kind":
 
 
 def _sealer(*keys: Fernet, now_s: float = NOW_S) -> RequestStateSealer:
-    return RequestStateSealer(MultiFernet(keys), lambda: now_s)
+    return RequestStateSealer(Sealer(MultiFernet(keys)), lambda: now_s)
 
 
 def _state(request: str = "r", inner: str | None = None) -> RequestState:
