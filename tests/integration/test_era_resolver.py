@@ -278,7 +278,7 @@ async def test_a_doubted_verdict_is_asked_for_again_but_not_with_every_request(r
 
 @pytest.mark.parametrize("answer", [refuse(503), refuse(401), lambda wire: wire.hang()], ids=["503", "401", "silence"])
 async def test_what_was_last_known_counts_during_an_outage(upstream: ScriptedUpstream, answer: Any) -> None:
-    rig = Rig(upstream, timeout_s=0.05)
+    rig = Rig(upstream, timeout_s=0.5)
     upstream.on("server/discover", lambda wire: wire.message(error_message("era-probe", -32020), 400), times=1)
     upstream.on("server/discover", answer)
     assert await rig.era() == "modern"

@@ -425,8 +425,8 @@ async def test_progress_keeps_a_call_alive_up_to_its_longest_duration(server: Sc
             await asyncio.sleep(0.02)
         await wire.end()
 
-    gateway = Gateway(server.url, timeout_s=0.25, max_duration_s=0.5)
-    with pytest.raises(UpstreamError, match=r"did not finish within 0\.5 s"):
+    gateway = Gateway(server.url, timeout_s=1.0, max_duration_s=1.2)
+    with pytest.raises(UpstreamError, match=r"did not finish within 1\.2 s"):
         await gateway.ask(progress_token=1)
     assert len(gateway.client.notifications) > 1
     await gateway.upstream.close()
@@ -435,7 +435,7 @@ async def test_progress_keeps_a_call_alive_up_to_its_longest_duration(server: Sc
 async def test_a_client_that_reads_slowly_is_no_silence_of_the_server(server: ScriptedUpstream) -> None:
     class SlowClient(Client):
         async def notify(self, notification: dict[str, Any]) -> None:
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(1.0)  # longer than the server may be silent
             await super().notify(notification)
 
     @server.on("tools/call")
@@ -444,7 +444,7 @@ async def test_a_client_that_reads_slowly_is_no_silence_of_the_server(server: Sc
         await wire.notify("notifications/progress", {"progressToken": wire.request.progress_token, "progress": 1})
         await wire.end(result={"content": []})
 
-    gateway = Gateway(server.url, timeout_s=0.2)
+    gateway = Gateway(server.url, timeout_s=0.8)
     gateway.client = SlowClient()
     assert (await gateway.ask(progress_token=1)).status == 200
     await gateway.upstream.close()
@@ -488,13 +488,13 @@ async def test_a_subscription_streams_under_the_clients_id_for_as_long_as_it_las
         await wire.notify(
             "notifications/subscriptions/acknowledged", tagged(own, notifications={"toolsListChanged": True})
         )
-        await asyncio.sleep(0.4)  # longer than either limit of a call
+        await asyncio.sleep(1.0)  # longer than either limit of a call
         await wire.notify("notifications/tools/list_changed", tagged(own))
         await wire.notify("notifications/progress", {"progressToken": own, "progress": 1})
         await wire.notify("notifications/cancelled", {"requestId": own})
         await wire.end(result={"resultType": "complete", **tagged(own)})
 
-    gateway = Gateway(server.url, timeout_s=0.2, max_duration_s=0.3)
+    gateway = Gateway(server.url, timeout_s=0.8, max_duration_s=0.8)
     outcome = await gateway.ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     assert outcome.body == {"result": {"resultType": "complete", **tagged(7)}}
     assert [(seen["method"], seen["params"]) for seen in gateway.client.notifications] == [
