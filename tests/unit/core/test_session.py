@@ -19,7 +19,9 @@ def test_initialize_names_the_newest_legacy_revision_never_a_modern_one() -> Non
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"])
 def test_every_legacy_revision_is_accepted(version: str) -> None:
-    negotiated = negotiate({"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "u", "version": "1"}})
+    negotiated = negotiate(
+        {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "u", "version": "1"}}
+    )
     assert negotiated.version == version
     assert negotiated.capabilities == {"tools": {}}
     assert negotiated.server_info == {"name": "u", "version": "1"}
