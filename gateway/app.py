@@ -20,6 +20,7 @@ from gateway.auth.anonymous import Anonymous
 from gateway.auth.api_key import ApiKey, ApiKeys
 from gateway.config import model
 from gateway.config.addresses import is_loopback
+from gateway.core.cursors import Cursors
 from gateway.core.front_door import FrontDoor
 from gateway.core.request_state import RequestStateSealer
 from gateway.core.tokens import Sealer
@@ -28,7 +29,7 @@ from gateway.demo.server import PATH as DEMO_PATH
 from gateway.demo.server import create_app as create_demo
 from gateway.process import raise_descriptor_limit
 from gateway.rounds.memory import MemoryRounds, RoundLimits
-from gateway.server.endpoint import Authenticator, Endpoint
+from gateway.server.endpoint import Authenticator, Endpoint, Upstream
 from gateway.server.graceful import GracefulServer
 from gateway.server.ports import Bound, bind, run
 from gateway.server.replies import ReplyTimes
@@ -36,6 +37,7 @@ from gateway.server.site import Site, admin_site
 from gateway.upstream.any_era import AnyEraUpstream
 from gateway.upstream.background import Background
 from gateway.upstream.build import UpstreamPlan, build_upstream
+from gateway.upstream.merged import MergedUpstream, MergeOptions
 from gateway.upstream.subscriptions import StreamLimit
 
 log = structlog.get_logger()
@@ -57,31 +59,42 @@ class Gateway:
         self._background = Background()
         self.rounds = MemoryRounds(_round_limits(settings.rounds), self._background.run)
         self._limit = StreamLimit(settings.server.max_listeners)
-        self._sealer = RequestStateSealer(Sealer(_state_keys(settings.state)), time.time)
+        self._token_sealer = Sealer(_state_keys(settings.state))
+        self._sealer = RequestStateSealer(self._token_sealer, time.time)
         self.upstreams = {name: self._build(name, upstream) for name, upstream in settings.upstreams.items()}
         self._is_serving = False
         self._drained_by_s: float | None = None
+        paths = self._paths()
         self.site = Site(
-            self._endpoints(), self.readiness, self._lifespan, hint="the endpoints are " + ", ".join(self._paths())
+            self._endpoints(paths), self.readiness, self._lifespan, hint="the endpoints are " + ", ".join(paths)
         )
 
     def _build(self, name: str, settings: model.Upstream) -> AnyEraUpstream:
         return build_upstream(_upstream_plan(name, settings, self._settings), self.rounds, self._sealer, self._limit)
 
-    def _paths(self) -> dict[str, AnyEraUpstream]:
-        """The upstream behind each path; behind the plain one only if there is just one."""
+    def _paths(self) -> dict[str, Upstream]:
+        """The upstream behind each path: behind the plain one all of them, unless there is just one."""
         path = self._settings.server.path
-        paths = {f"{path}/{name}": upstream for name, upstream in self.upstreams.items()}
-        if len(self.upstreams) == 1:
-            paths = {path: next(iter(self.upstreams.values())), **paths}
-        return paths
+        paths: dict[str, Upstream] = {f"{path}/{name}": upstream for name, upstream in self.upstreams.items()}
+        is_merged = len(self.upstreams) > 1 or self._settings.prefix == "always"
+        front = self._merged() if is_merged else next(iter(self.upstreams.values()))
+        return {path: front, **paths}
 
-    def _endpoints(self) -> dict[str, Any]:
+    def _merged(self) -> MergedUpstream:
+        settings = self._settings
+        options = MergeOptions(
+            is_prefixed=settings.prefix == "always" or (settings.prefix == "auto" and len(self.upstreams) > 1),
+            fails_partially=settings.partial == "fail",
+        )
+        cursors = Cursors(self._token_sealer, settings.rounds.ttl_s, time.time)
+        return MergedUpstream(list(self.upstreams.values()), options, cursors, self._background)
+
+    def _endpoints(self, paths: Mapping[str, Upstream]) -> dict[str, Any]:
         server = self._settings.server
         door = front_door(server)
         authenticator = _authenticator(self._settings.auth)
         times = ReplyTimes(server.stream_after_s, server.keepalive_s)
-        return {path: Endpoint(upstream, door, authenticator, times) for path, upstream in self._paths().items()}
+        return {path: Endpoint(upstream, door, authenticator, times) for path, upstream in paths.items()}
 
     def readiness(self) -> Mapping[str, object]:
         """What `/readyz` tells."""

@@ -46,6 +46,9 @@ class Upstream(Protocol):
     def name(self) -> str:
         """The configured name."""
 
+    def admits(self, principal: Principal) -> bool:
+        """Whether a principal may use it."""
+
     async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
         """Serve one request. Raises GatewayError."""
 
@@ -133,7 +136,7 @@ class Endpoint:
 
     def _authenticate(self, headers: Headers) -> Principal:
         principal = self._authenticator.authenticate(headers)
-        if not principal.may_use(self._upstream.name):
+        if not self._upstream.admits(principal):
             raise ProtocolError(
                 codes.INVALID_REQUEST,
                 f"{principal.name} may not use upstream {self._upstream.name!r}",

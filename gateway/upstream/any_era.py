@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
-from gateway.core.principal import Caller
+from gateway.core.principal import Caller, Principal
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.era import EraResolver
@@ -60,6 +60,10 @@ class AnyEraUpstream:
     def era(self) -> str | None:
         """The era as far as it is known."""
         return self._resolver.known
+
+    def admits(self, principal: Principal) -> bool:
+        """Whether a principal may use it."""
+        return principal.may_use(self.name)
 
     async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
         """Serve one request of a modern client. Raises GatewayError."""
