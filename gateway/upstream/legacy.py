@@ -3,6 +3,7 @@
 Rule: a request is made on one session; on a new one only if the server refused the old before executing anything.
 """
 
+import asyncio
 import secrets
 from collections.abc import Callable
 from itertools import count
@@ -25,7 +26,7 @@ from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_results import LegacyResults
 from gateway.upstream.legacy_rounds import LegacyRounds, UrlRound
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
-from gateway.upstream.legacy_sessions import LegacySessions
+from gateway.upstream.legacy_sessions import LegacySessions, Wanted
 from gateway.upstream.listening import LegacySource
 from gateway.upstream.tool_marks import ToolMarks
 from gateway.wire import codes, meta, methods
@@ -135,6 +136,27 @@ class LegacyUpstream:
         marks = self._marks.known(wanted.key) if request.method == methods.TOOLS_CALL else None
         if marks is not None and not self._marks.is_stale(wanted.key):
             check_param_headers(request, marks.get(request.target or "", ()))
+        try:
+            return await self._call_in_session(wanted, request, leg, caller, client)
+        except UpstreamError as error:
+            pause_s = self._pause_s(request, error)
+            if pause_s is None:
+                raise
+        await asyncio.sleep(pause_s)
+        return await self._call_in_session(wanted, request, leg, caller, client)
+
+    def _pause_s(self, request: InboundRequest, error: UpstreamError) -> float | None:
+        """How long to wait before a request is made again that the server turned away for the moment; None: never.
+
+        Only for lists and reads, which are mere looks, and only where the server says when to come back.
+        """
+        if error.reason != "full" or request.method not in methods.CACHEABLE or error.retry_after_s is None:
+            return None
+        return error.retry_after_s if error.retry_after_s < self._options.calls.timeout_s else None
+
+    async def _call_in_session(
+        self, wanted: Wanted, request: InboundRequest, leg: Leg, caller: Caller, client: ClientStream
+    ) -> Outcome:
         for is_second_try in (False, True):
             session = await self._sessions.lease(wanted, fresh=is_second_try)
             try:
