@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -13,7 +14,7 @@ from tests.support.messages import good_request
 from tests.support.raw_http import RawAnswer, RawConnection, connect
 from tests.support.scripted import ECHO, ScriptedUpstream
 
-OFFERED = {"tools": {}, "prompts": {}, "resources": {}, "completions": {}}
+OFFERED: dict[str, Any] = {"tools": {}, "prompts": {}, "resources": {}, "completions": {}}
 DECLARED = 4_194_305
 """The length that "declared length over the limit" does not send before it has its answer."""
 
