@@ -28,6 +28,9 @@ LISTS: Final = {
 }
 """The lists that a `list_changed` is about."""
 
+MOST_PARTS: Final = 100
+"""How many changes may wait for one listener before parts of resources are told as changes of the whole."""
+
 Change: TypeAlias = tuple[str, str]
 """A method of a notification, and the URI that it names ("" for a list): two equal changes are one."""
 
@@ -70,6 +73,17 @@ class Filter:
         texts = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
         return Filter(frozenset(method for flag, method in _FLAGS.items() if asked.get(flag) is True), frozenset(texts))
 
+    @staticmethod
+    def of_changes(changes: Iterable[Change]) -> "Filter":
+        """The kinds of these changes."""
+        lists, uris = set[str](), set[str]()
+        for method, uri in changes:
+            if method == methods.RESOURCE_UPDATED:
+                uris.add(uri)
+            else:
+                lists.add(method)
+        return Filter(frozenset(lists), frozenset(uris))
+
     def to_notifications(self) -> JsonObject:
         """The `notifications` member that stands for this."""
         written: JsonObject = {flag: True for flag, method in _FLAGS.items() if method in self.lists}
@@ -82,12 +96,28 @@ class Filter:
         yield from ((method, "") for method in sorted(self.lists))
         yield from ((methods.RESOURCE_UPDATED, uri) for uri in sorted(self.uris))
 
-    def lets_pass(self, change: Change) -> bool:
-        """Whether a change counts; an update may name a part of the resource that was asked for."""
+    def asked_as(self, change: Change) -> Change | None:
+        """The change as it was asked for: an update may name a part of a resource; None if nobody asked for it."""
         method, uri = change
         if method != methods.RESOURCE_UPDATED:
-            return method in self.lists
-        return uri in self.uris or any(uri.startswith(asked.rstrip("/") + "/") for asked in self.uris)
+            return change if method in self.lists else None
+        if uri in self.uris:
+            return change
+        whole = next((whole for whole in _wholes(uri) if whole in self.uris), None)
+        return None if whole is None else (method, whole)
+
+    def at_most(self, uris: int) -> "Filter":
+        """The same with a bounded number of resources."""
+        return self if len(self.uris) <= uris else Filter(self.lists, frozenset(sorted(self.uris)[:uris]))
+
+
+def _wholes(uri: str) -> Iterable[str]:
+    """Every resource that one with this URI may be a part of, the nearest first; with and without a final slash."""
+    end = uri.rfind("/", 0, -1)
+    while end > 0:
+        yield uri[: end + 1]
+        yield uri[:end]
+        end = uri.rfind("/", 0, end)
 
 
 def deliverable(asked: Filter, capabilities: JsonObject, *, is_heard: bool, is_watched: bool) -> Filter:
@@ -102,10 +132,15 @@ def deliverable(asked: Filter, capabilities: JsonObject, *, is_heard: bool, is_w
     lists = frozenset(
         method
         for method in asked.lists
-        if (is_heard and _has(capabilities, method, "listChanged")) or (is_watched and _has(capabilities, method))
+        if (is_heard and is_told(capabilities, method)) or (is_watched and _has(capabilities, method))
     )
     can_subscribe = is_heard and _has(capabilities, methods.RESOURCES_CHANGED, "subscribe")
     return Filter(lists, asked.uris if can_subscribe else frozenset())
+
+
+def is_told(capabilities: JsonObject, list_changed: str) -> bool:
+    """Whether a server promises to tell when a list changes."""
+    return _has(capabilities, list_changed, "listChanged")
 
 
 def _has(capabilities: JsonObject, method: str, member: str | None = None) -> bool:
@@ -127,7 +162,7 @@ class Subscription:
     """One `subscriptions/listen` and what waits to be told on its stream.
 
     What waits is a set, not a queue: a change that happens again before it was told is told once. So a client that
-    reads slowly costs no more memory than what it asked for.
+    reads slowly costs no more memory than what it asked for, and `MOST_PARTS`.
 
     Args:
         id: of the listen request, with its type.
@@ -138,11 +173,22 @@ class Subscription:
     granted: Filter
     _waiting: dict[Change, JsonObject | None] = field(default_factory=dict)
 
-    def offer(self, change: Change, params: JsonObject | None) -> bool:
-        """Take a change in; says whether it counts here."""
-        if not self.granted.lets_pass(change):
+    def offer(self, change: Change, params: JsonObject | None, *, may_know_parts: bool = True) -> bool:
+        """Take a change in; says whether it counts here.
+
+        Args:
+            change: what has changed.
+            params: what the server says of it, None for a bare notification.
+            may_know_parts: whether the change may name a part of a resource that was asked for: its name may be
+                somebody else's secret, while what was asked for is known here already.
+        """
+        asked = self.granted.asked_as(change)
+        if asked is None or (asked != change and not may_know_parts):
             return False
-        self._waiting[change] = params
+        if asked != change and change not in self._waiting and len(self._waiting) >= MOST_PARTS:
+            change, params = asked, None
+        if params is not None or change not in self._waiting:
+            self._waiting[change] = params
         return True
 
     def offer_all(self) -> None:

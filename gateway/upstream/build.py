@@ -1,12 +1,12 @@
 """Builds one upstream from a plan: the connections, both eras, and what chooses between them."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.core.era import Era
 from gateway.core.principal import Caller
-from gateway.core.request_state import RequestStateSealer
+from gateway.core.request_state import RequestStateSealer, digest
 from gateway.upstream.any_era import AnyEraUpstream
 from gateway.upstream.background import Background
 from gateway.upstream.era import EraResolver
@@ -19,7 +19,7 @@ from gateway.upstream.modern import ModernOptions, ModernUpstream
 from gateway.upstream.modern_listening import ModernSource
 from gateway.upstream.modern_rounds import ModernRounds
 from gateway.upstream.pool import PoolLimits, Reuse
-from gateway.upstream.subscriptions import Source, StreamLimit, Subscriptions
+from gateway.upstream.subscriptions import Reports, Source, StreamLimit, Subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +75,16 @@ def build_upstream(
     async def credentials_soon(caller: Caller) -> Mapping[str, str]:
         return credentials(caller)
 
-    def open_source(caller: Caller, on_gap: Callable[[], None]) -> Source:
-        if resolver.known != "modern":
-            return legacy.source(caller, on_gap)
-        return ModernSource(
-            plan.name,
-            lambda request, stream: modern.serve(request, caller, stream),
-            subscriptions.publish,
-            on_gap,
-        )
+    def owner(caller: Caller) -> tuple[str, str]:
+        passed = credentials(caller).get("Authorization")
+        return caller.principal.id, digest(passed) if passed else ""
 
-    subscriptions = Subscriptions(
-        lambda caller: (caller.principal.id, *credentials(caller).values()), open_source, limit
-    )
+    def open_source(caller: Caller, reports: Reports) -> Source:
+        if resolver.known != "modern":
+            return legacy.source(caller, reports)
+        return ModernSource(plan.name, lambda request, stream: modern.serve(request, caller, stream), reports)
+
+    subscriptions = Subscriptions(owner, open_source, limit, background)
     legacy = LegacyUpstream(
         http,
         _legacy_options(plan),

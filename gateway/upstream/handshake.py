@@ -15,7 +15,7 @@ from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.faults import no_answer, unreachable
 from gateway.upstream.http import UpstreamHttp
-from gateway.upstream.legacy_session import SESSION_ID, LegacySession
+from gateway.upstream.legacy_session import SESSION_ID, LegacySession, OnChange
 from gateway.upstream.refusal import refusal_of
 from gateway.upstream.reply import Reply
 from gateway.wire import methods
@@ -51,9 +51,7 @@ class Handshake:
         timeout_s: for the whole handshake, and for each small request of the gateway's own in the session.
     """
 
-    def __init__(
-        self, http: UpstreamHttp, background: Background, on_change: Callable[[JsonObject], None], timeout_s: float
-    ) -> None:
+    def __init__(self, http: UpstreamHttp, background: Background, on_change: OnChange, timeout_s: float) -> None:
         self._http = http
         self._background = background
         self._on_change = on_change

@@ -5,7 +5,8 @@ Rule: a request is made on one session; on a new one only if the server refused 
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import partial
 from itertools import count
 
 import structlog
@@ -16,6 +17,7 @@ from gateway.core.inbound import check_param_headers
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
+from gateway.core.session import SessionKey
 from gateway.errors import GatewayError, ProtocolError, UpstreamError
 from gateway.translate import discovery
 from gateway.translate.requests import to_legacy_request
@@ -28,6 +30,7 @@ from gateway.upstream.legacy_rounds import LegacyRounds, UrlRound
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
 from gateway.upstream.legacy_sessions import LegacySessions, Wanted
 from gateway.upstream.listening import LegacySource
+from gateway.upstream.subscriptions import Reports
 from gateway.upstream.tool_marks import ToolMarks
 from gateway.wire import codes, meta, methods
 from gateway.wire.jsonrpc import JsonObject
@@ -44,7 +47,7 @@ class LegacyUpstream:
         options: how the operator wants it treated.
         rounds: where its questions go; None for a round that no client can be asked.
         background: where work goes that nobody waits for.
-        on_change: told of changed lists and resources, whatever session they are heard on.
+        on_change: told of changed lists and resources, and of whose session they were heard on.
         now_s: a monotonic clock.
     """
 
@@ -54,7 +57,7 @@ class LegacyUpstream:
         options: LegacyOptions,
         rounds: LegacyRounds,
         background: Background,
-        on_change: Callable[[JsonObject], None],
+        on_change: Callable[[JsonObject, Hashable], None],
         now_s: Callable[[], float],
     ) -> None:
         self._on_change = on_change
@@ -91,12 +94,12 @@ class LegacyUpstream:
         session = await self._sessions.lease(self._sessions.wanted(request, caller))
         self._sessions.release(session, clean=True)
 
-    def source(self, caller: Caller, on_gap: Callable[[], None]) -> LegacySource:
+    def source(self, caller: Caller, reports: Reports) -> LegacySource:
         """Where the changes for a caller's listeners come from."""
         wanted = self._sessions.wanted_for_listening(caller)
-        return LegacySource(
-            lambda: self._sessions.open_unheard(wanted), self._options.watch_s, self._note_change, on_gap
-        )
+        open_session = partial(self._sessions.open_unheard, wanted)
+        found = partial(self._note_change, key=wanted.key)
+        return LegacySource(self.name, open_session, self._options.watch_s, found, reports, self._background)
 
     def sweep(self) -> None:
         """End sessions that have been idle for too long."""
@@ -304,10 +307,10 @@ class LegacyUpstream:
             return
         session.log_level = level
 
-    def _note_change(self, message: JsonObject) -> None:
+    def _note_change(self, message: JsonObject, key: SessionKey) -> None:
         if message["method"] == methods.TOOLS_CHANGED:
             self._marks.forget()
-        self._on_change(message)
+        self._on_change(message, (key.principal, key.credentials))
 
     def _unanswerable(self) -> GatewayError:
         message = f"Upstream {self.name!r} asks its client, but keeps no session in which it could hear the answer"

@@ -38,6 +38,9 @@ Hearer = Callable[[Incoming], Awaitable[None]]
 """Takes what the server says outside of the answer to a request."""
 
 
+OnChange = Callable[[JsonObject, SessionKey], None]
+"""Is told of a changed list or resource, and on whose session that was heard."""
+
 class GetStream(Protocol):
     """What reads the session's GET stream."""
 
@@ -80,7 +83,7 @@ class LegacySession:
         session_id: str | None,
         negotiated: Negotiated,
         background: Background,
-        on_change: Callable[[JsonObject], None],
+        on_change: OnChange,
         ask_timeout_s: float,
     ) -> None:
         self.http = http
@@ -265,7 +268,7 @@ class LegacySession:
             self.post_soon([response(incoming.request_id, {})])
             return None
         if isinstance(incoming, Changed):
-            self._on_change(incoming.message)
+            self._on_change(incoming.message, self.key)
             return None
         return incoming
 

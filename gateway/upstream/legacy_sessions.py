@@ -18,7 +18,7 @@ from gateway.upstream.background import Background
 from gateway.upstream.handshake import Handshake, Introduction
 from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.legacy_options import LegacyOptions
-from gateway.upstream.legacy_session import LegacySession
+from gateway.upstream.legacy_session import LegacySession, OnChange
 from gateway.upstream.listener import Listener
 from gateway.upstream.pool import SessionPool
 from gateway.wire.jsonrpc import JsonObject
@@ -61,7 +61,7 @@ class LegacySessions:
         http: UpstreamHttp,
         options: LegacyOptions,
         background: Background,
-        on_change: Callable[[JsonObject], None],
+        on_change: OnChange,
         now_s: Callable[[], float],
     ) -> None:
         self._options = options
@@ -121,7 +121,11 @@ class LegacySessions:
             wanted.key, lambda: self._open(wanted), exclusive=wanted.is_exclusive, fresh=fresh
         )
         if wanted.is_exclusive and session.listener is not None:
-            await session.listener.opened()
+            try:
+                await session.listener.opened()
+            except BaseException:
+                self._pool.release(session, clean=True)
+                raise
         return session
 
     async def _open(self, wanted: Wanted) -> LegacySession:

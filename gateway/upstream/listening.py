@@ -2,59 +2,65 @@
 
 The session subscribes to each resource once, however many listeners want it. When it is lost, another takes its place,
 subscribes again, and the listeners are told that something may have been missed.
-2025-11-25, server/resources, "Subscriptions".
 """
 
 import asyncio
-import random
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
 
-from gateway.core.subscriptions import Filter, deliverable
+from gateway.core.subscriptions import Filter, deliverable, is_told
 from gateway.errors import UpstreamError
+from gateway.upstream import faults
+from gateway.upstream.background import Background
+from gateway.upstream.backoff import Backoff
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
 from gateway.upstream.listener import Listener
 from gateway.upstream.refusal import UpstreamRefused
+from gateway.upstream.resource_subscriptions import ResourceSubscriptions
+from gateway.upstream.subscriptions import Reports
 from gateway.upstream.watcher import ListWatcher
-from gateway.wire import methods
-from gateway.wire.jsonrpc import JsonObject
+from gateway.wire.jsonrpc import Json, JsonObject
 
 log = structlog.get_logger()
 
-_BACKOFF_S: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-_SUBSCRIBE_S: Final = 5.0
-_FAILURES = (UpstreamError, UpstreamRefused, SessionExpired, TimeoutError)
+PATIENCE: Final = 8
+"""How often in a row a server may refuse a new session, as one of another era or for another credential would."""
 
 
 class LegacySource:
     """The changes of one legacy server, for the listeners of one principal.
 
     Args:
+        name: of the server, as configured.
         open_session: opens a session that nobody else uses, without a listener.
         watch_s: seconds between two looks at lists whose changes the server does not tell; None: never.
         on_change: told of changes that the gateway found by looking.
-        on_gap: told when changes may have been missed.
+        reports: told of gaps, and of the end.
+        background: where sessions are ended.
     """
 
     def __init__(
         self,
+        name: str,
         open_session: Callable[[], Awaitable[LegacySession]],
         watch_s: float | None,
         on_change: Callable[[JsonObject], None],
-        on_gap: Callable[[], None],
+        reports: Reports,
+        background: Background,
     ) -> None:
+        self._name = name
         self._open_session = open_session
-        self._on_gap = on_gap
-        self._watcher = ListWatcher(watch_s, self.ask, on_change) if watch_s is not None else None
+        self._reports = reports
+        self._background = background
+        self._watcher = ListWatcher(watch_s, self.ask, self._is_told, on_change) if watch_s is not None else None
+        self._resources = ResourceSubscriptions(self.ask, background)
         self._session: LegacySession | None = None
         self._listener: Listener | None = None
-        self._opening = asyncio.Lock()
+        self._opening: asyncio.Task[LegacySession] | None = None
         self._keeper: asyncio.Task[None] | None = None
-        self._uris: Counter[str] = Counter()
-        self._refused: set[str] = set()
+        self._is_closed = False
 
     async def join(self, asked: Filter) -> Filter:
         """Begin to watch what is asked; says what can be watched.
@@ -62,106 +68,119 @@ class LegacySource:
         Raises:
             UpstreamRefused, UpstreamError: there is no session to be had.
         """
-        async with self._opening:
-            session = self._session
-            if session is None or session.is_dead:
-                session = await self._open()
-            is_heard = self._listener is not None and self._listener.is_open
-            granted = deliverable(
-                asked, session.negotiated.capabilities, is_heard=is_heard, is_watched=self._watcher is not None
-            )
-            uris = await self._subscribe_all(session, granted.uris)
-        if self._watcher is not None:
-            self._watcher.watch(granted.lists)
-        if is_heard and self._keeper is None:
+        session = await self._healthy_session()
+        if self._listener is not None:
+            await self._listener.opened()
+        granted = deliverable(
+            asked, session.negotiated.capabilities, is_heard=self._is_heard, is_watched=self._watcher is not None
+        )
+        uris = await self._resources.hold(granted.uris)
+        try:
+            if self._watcher is not None:
+                await self._watcher.watch(granted.lists)
+        except BaseException:
+            self._resources.let_go(uris)
+            raise
+        if self._is_heard and self._keeper is None:
             self._keeper = asyncio.get_running_loop().create_task(self._keep())
         return Filter(granted.lists, uris)
 
     async def leave(self, granted: Filter) -> None:
         """A listener has gone; nobody else may want what it wanted."""
-        for uri in granted.uris:
-            self._uris[uri] -= 1
-            if self._uris[uri] <= 0:
-                del self._uris[uri]
-                await self._unsubscribe(uri)
+        self._resources.let_go(granted.uris)
         if self._watcher is not None:
             self._watcher.unwatch(granted.lists)
 
     async def close(self) -> None:
         """End the session."""
+        self._is_closed = True
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.wait([self._keeper])
         if self._watcher is not None:
             await self._watcher.close()
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
         if self._session is not None:
+            if not self._session.is_dead:
+                await self._resources.close()
             await self._session.close()
 
-    async def ask(self, method: str, params: JsonObject | None) -> object:
-        """Make a request on the session; opens another if the server has forgotten it. Raises one of its failures."""
-        async with self._opening:
-            session = self._session if self._session is not None and not self._session.is_dead else await self._open()
-        return await session.ask(method, params)
+    async def ask(self, method: str, params: JsonObject | None) -> Json:
+        """Make a request on the session; on another if the server has forgotten it. Raises one of its failures."""
+        session = await self._healthy_session()
+        try:
+            return await session.ask(method, params)
+        except SessionExpired:
+            return await (await self._healthy_session()).ask(method, params)
 
     # --- the session, and its successors ---
 
+    @property
+    def _is_heard(self) -> bool:
+        """Whether the server has a stream on which it can tell, though it may be about to be opened again."""
+        return self._listener is not None and self._listener.is_offered
+
+    def _is_told(self, list_changed: str) -> bool:
+        return (
+            self._is_heard
+            and self._session is not None
+            and is_told(self._session.negotiated.capabilities, list_changed)
+        )
+
+    async def _healthy_session(self) -> LegacySession:
+        """The session, or its successor. All who want one share one attempt, which outlives those who leave."""
+        if self._session is not None and not self._session.is_dead:
+            return self._session
+        if self._is_closed:
+            raise SessionExpired
+        if self._opening is None:
+            self._opening = asyncio.get_running_loop().create_task(self._open())
+            self._opening.add_done_callback(self._opened)
+        return await asyncio.shield(self._opening)
+
+    def _opened(self, opening: asyncio.Task[LegacySession]) -> None:
+        self._opening = None
+        if not opening.cancelled():
+            opening.exception()  # whoever waited has it, and maybe nobody did
+
     async def _open(self) -> LegacySession:
         session = await self._open_session()
-        self._session = session
+        before, self._session, self._listener = self._session, session, None
         if session.id is not None:
-            self._listener = session.listener = Listener(session, self._on_gap)
+            self._listener = session.listener = Listener(session, self._reports.missed)
             await self._listener.opened()
+        if before is not None:
+            self._background.run(before.close())
+            await self._resources.renew(session.ask)
+            self._reports.missed()
         return session
 
     async def _keep(self) -> None:
         """Whenever the stream is gone for good, begin again with a new session."""
-        attempt = 0
+        backoff = Backoff()
+        while self._listener is not None:
+            backoff.opened()
+            await self._listener.ended.wait()
+            await asyncio.sleep(backoff.next_s())
+            if (failure := await self._renew(backoff)) is not None:
+                self._reports.lost(failure)
+                return
+
+    async def _renew(self, backoff: Backoff) -> UpstreamError | UpstreamRefused | None:
+        """Open another session, as soon as there is one to be had; says why if there will be none."""
+        refusals = 0
         while True:
-            if self._listener is not None:
-                await self._listener.ended.wait()
-            backoff_s = _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)]
-            await asyncio.sleep(backoff_s * (0.5 + random.random()))  # noqa: S311 -- spreads reconnections
-            attempt = 0 if await self._renew() else attempt + 1
-
-    async def _renew(self) -> bool:
-        try:
-            async with self._opening:
-                if self._session is not None:
-                    await self._session.close()
-                session = await self._open()
-                await asyncio.gather(*(self._subscribe(session, uri) for uri in self._uris))
-        except _FAILURES as error:
-            log.info("listening session not renewed", reason=type(error).__name__)
-            return False
-        if self._listener is None or not self._listener.is_open:
-            return False
-        self._on_gap()
-        return True
-
-    # --- resources ---
-
-    async def _subscribe_all(self, session: LegacySession, uris: frozenset[str]) -> frozenset[str]:
-        """Subscribe to what is not subscribed yet; what the server refuses is left out."""
-        new = [uri for uri in uris if not self._uris[uri]]
-        done = await asyncio.gather(*(self._subscribe(session, uri) for uri in new))
-        refused = {uri for uri, is_done in zip(new, done, strict=True) if not is_done}
-        granted = uris - refused
-        self._uris.update(granted)
-        return granted
-
-    async def _subscribe(self, session: LegacySession, uri: str) -> bool:
-        try:
-            async with asyncio.timeout(_SUBSCRIBE_S):
-                await session.ask(methods.SUBSCRIBE, {"uri": uri})
-        except _FAILURES:
-            return False
-        return True
-
-    async def _unsubscribe(self, uri: str) -> None:
-        if self._session is None or self._session.is_dead:
-            return
-        try:
-            async with asyncio.timeout(_SUBSCRIBE_S):
-                await self._session.ask(methods.UNSUBSCRIBE, {"uri": uri})
-        except _FAILURES:
-            return
+            try:
+                session = await self._healthy_session()
+                break
+            except (UpstreamError, UpstreamRefused) as error:
+                reason = error.reason if isinstance(error, UpstreamError) else "unauthorized"
+                log.info("listening session not renewed", upstream=self._name, reason=reason)
+                refusals = refusals + 1 if reason in ("nonsense", "unauthorized") else 0
+                if refusals >= PATIENCE:
+                    return error
+            await asyncio.sleep(backoff.next_s())
+        if self._listener is None or (self._listener.ended.is_set() and not self._listener.was_open):
+            return faults.nonsense(session.name, "no longer offers a stream on which it could tell of changes")
+        return None

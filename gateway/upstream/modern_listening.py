@@ -5,7 +5,7 @@ stream ends, another is opened, and the listeners are told that something may ha
 """
 
 import asyncio
-import random
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from itertools import count
 from typing import Any, Final
@@ -14,10 +14,13 @@ import structlog
 
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
-from gateway.core.subscriptions import Filter
+from gateway.core.subscriptions import Change, Filter
 from gateway.errors import GatewayError, ProtocolError, UpstreamError
+from gateway.upstream import faults
+from gateway.upstream.backoff import Backoff
 from gateway.upstream.era import CLIENT_INFO
 from gateway.upstream.legacy_call import ClientStream
+from gateway.upstream.subscriptions import Reports
 from gateway.wire import codes, meta, methods
 from gateway.wire.jsonrpc import JsonObject
 from gateway.wire.versions import MODERN
@@ -27,8 +30,9 @@ log = structlog.get_logger()
 Listen = Callable[[InboundRequest, ClientStream], Coroutine[Any, Any, Outcome]]
 """Makes a listen request of the server; returns when its stream has ended. Raises GatewayError."""
 
-_ACKNOWLEDGE_S: Final = 10.0
-_BACKOFF_S: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+ACKNOWLEDGE_S: Final = 10.0
+PATIENCE: Final = 8
+"""How often in a row a server may refuse to be listened to again before the listeners are told."""
 
 
 class _Collector:
@@ -53,18 +57,16 @@ class ModernSource:
     Args:
         upstream: its configured name.
         listen: makes a listen request with the principal's credentials.
-        on_change: told of changes.
-        on_gap: told when changes may have been missed.
+        reports: told of changes, of gaps, and of the end.
     """
 
-    def __init__(
-        self, upstream: str, listen: Listen, on_change: Callable[[JsonObject], None], on_gap: Callable[[], None]
-    ) -> None:
+    def __init__(self, upstream: str, listen: Listen, reports: Reports) -> None:
         self._upstream = upstream
         self._listen = listen
-        self._on_change = on_change
-        self._on_gap = on_gap
+        self._reports = reports
         self._lock = asyncio.Lock()
+        self._joining: list[Filter] = []
+        self._held: Counter[Change] = Counter()
         self._asked = Filter()
         self._granted = Filter()
         self._stream: asyncio.Task[Outcome] | None = None
@@ -73,15 +75,23 @@ class ModernSource:
 
     async def join(self, asked: Filter) -> Filter:
         """Begin to listen for what is asked; says what the server grants. Raises GatewayError."""
-        async with self._lock:
-            if not asked <= self._asked or self._stream is None:
-                await self._begin(self._asked | asked)
+        self._joining.append(asked)
+        try:
+            async with self._lock:
+                if self._stream is None or self._stream.done() or not asked <= self._asked:
+                    await self._begin()
+                granted = asked & self._granted
+                self._held.update(granted.changes())
+        finally:
+            self._joining.remove(asked)
         if self._keeper is None:
             self._keeper = asyncio.get_running_loop().create_task(self._keep())
-        return asked & self._granted
+        return granted
 
     async def leave(self, granted: Filter) -> None:
-        """A listener has gone; what it alone asked for is heard on, and told to nobody."""
+        """A listener has gone; what it alone asked for is heard until the next stream, and told to nobody."""
+        self._held.subtract(granted.changes())
+        self._held = +self._held
 
     async def close(self) -> None:
         """End the stream."""
@@ -91,21 +101,30 @@ class ModernSource:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _begin(self, asked: Filter) -> None:
-        """Open a stream, and end the one before once the new one is acknowledged.
+    # --- one stream, and its successors ---
+
+    async def _begin(self) -> None:
+        """Open a stream for all who are here or about to be, and end the one before once it is acknowledged.
 
         Raises:
             GatewayError: there is none to be had.
         """
-        collector = _Collector(self._on_change)
+        asked = Filter.of_changes(self._held)
+        for joining in self._joining:
+            asked |= joining
+        collector = _Collector(self._reports.changed)
         stream = asyncio.get_running_loop().create_task(self._listen(self._request(asked), collector))
-        first: list[asyncio.Future[Any]] = [stream, collector.granted]
-        await asyncio.wait(first, timeout=_ACKNOWLEDGE_S, return_when=asyncio.FIRST_COMPLETED)
+        stream.add_done_callback(_look_at)
+        try:
+            first: list[asyncio.Future[Any]] = [stream, collector.granted]
+            await asyncio.wait(first, timeout=ACKNOWLEDGE_S, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            stream.cancel()
+            raise
         if not collector.granted.done():
             raise await self._failure(stream)
         before, self._stream = self._stream, stream
         self._asked, self._granted = asked, collector.granted.result()
-        stream.add_done_callback(_seen)
         if before is not None:
             before.cancel()
 
@@ -121,28 +140,42 @@ class ModernSource:
                 return ProtocolError(
                     codes.METHOD_NOT_FOUND, f"Upstream {self._upstream!r} does not offer subscriptions"
                 )
-        message = f"Upstream {self._upstream!r} did not acknowledge the subscription"
-        return UpstreamError(self._upstream, "nonsense", message)
+        return faults.nonsense(self._upstream, "did not acknowledge the subscription")
 
     async def _keep(self) -> None:
-        attempt = 0
-        while True:
+        """Whenever the stream ends while somebody listens, open another."""
+        backoff = Backoff()
+        while self._stream is not None:
             stream = self._stream
-            if stream is not None:
-                await asyncio.wait([stream])
-                if stream is not self._stream:
-                    continue  # another took its place
-            backoff_s = _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)]
-            await asyncio.sleep(backoff_s * (0.5 + random.random()))  # noqa: S311 -- spreads reconnections
+            backoff.opened()
+            await asyncio.wait([stream])
+            if stream is not self._stream:
+                continue  # another took its place
+            await asyncio.sleep(backoff.next_s())
+            if (failure := await self._renew(backoff)) is not None:
+                self._reports.lost(failure)
+                return
+
+    async def _renew(self, backoff: Backoff) -> GatewayError | None:
+        """Open another stream, as soon as there is one to be had; says why if there will be none."""
+        refusals = 0
+        while self._held:
             try:
                 async with self._lock:
-                    await self._begin(self._asked)
+                    if self._stream is None or self._stream.done():
+                        await self._begin()
+                break
             except GatewayError as error:
-                log.info("listening not renewed", upstream=self._upstream, reason=type(error).__name__)
-                attempt += 1
-                continue
-            attempt = 0
-            self._on_gap()
+                reason = error.reason if isinstance(error, UpstreamError) else "refused"
+                log.info("listening not renewed", upstream=self._upstream, reason=reason)
+                refusals = refusals + 1 if reason in ("nonsense", "unauthorized", "refused") else 0
+                if refusals >= PATIENCE:
+                    return error
+            await asyncio.sleep(backoff.next_s())
+        if not Filter.of_changes(self._held) <= self._granted:
+            return faults.nonsense(self._upstream, "no longer offers every subscription that it offered before")
+        self._reports.missed()
+        return None
 
     def _request(self, asked: Filter) -> InboundRequest:
         about: JsonObject = {
@@ -159,6 +192,6 @@ def _is_unknown_method(outcome: Outcome) -> bool:
     return isinstance(error, dict) and error.get("code") == codes.METHOD_NOT_FOUND
 
 
-def _seen(stream: asyncio.Task[Outcome]) -> None:
+def _look_at(stream: asyncio.Task[Outcome]) -> None:
     if not stream.cancelled():
         stream.exception()  # whatever ended it, it is opened again

@@ -2,7 +2,8 @@
 
 The acknowledgement comes first and promises only what the source can deliver. A stream ends when its client leaves, or
 when the gateway does: then with `notifications/cancelled` and the result, since the specification asks for one in
-basic/patterns/cancellation and for the other in basic/patterns/subscriptions.
+basic/patterns/cancellation and for the other in basic/patterns/subscriptions. It ends with an error when what was
+promised can be delivered no longer, so that the client asks anew.
 """
 
 import asyncio
@@ -12,8 +13,9 @@ from typing import Final, Protocol
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
-from gateway.core.subscriptions import Filter, Subscription, change_of
+from gateway.core.subscriptions import Change, Filter, Subscription, change_of
 from gateway.errors import ProtocolError
+from gateway.upstream.background import Background
 from gateway.upstream.legacy_call import ClientStream
 from gateway.wire import codes, meta, methods
 from gateway.wire.jsonrpc import JsonObject, notification
@@ -21,6 +23,10 @@ from gateway.wire.jsonrpc import JsonObject, notification
 MERGE_S: Final = 0.05
 """How long a change waits for others like it."""
 
+MOST_URIS: Final = 1000
+"""How many resources one listener may watch; the acknowledgement leaves the others out."""
+
+_MOST_PENDING: Final = 1000
 _RETRY_AFTER_S: Final = "30"
 
 
@@ -34,7 +40,20 @@ class Source(Protocol):
         """A listener has gone."""
 
     async def close(self) -> None:
-        """The last listener has gone."""
+        """The last listener has gone, whatever it still held."""
+
+
+class Reports(Protocol):
+    """What a source has to say."""
+
+    def changed(self, message: JsonObject) -> None:
+        """The server says that something has changed."""
+
+    def missed(self) -> None:
+        """Changes may have gone unheard."""
+
+    def lost(self, error: Exception) -> None:
+        """What was promised can be delivered no longer."""
 
 
 class StreamLimit:
@@ -66,17 +85,42 @@ class StreamLimit:
 class _Stream:
     """A listener's side: what is due, and the signal that something is."""
 
+    __slots__ = ("is_due", "subscription")
+
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription
         self.is_due = asyncio.Event()
 
 
 class _Group:
-    """The listeners that share a source."""
+    """The listeners that share a source, and what the source reports.
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    Args:
+        publish: takes what has changed.
+        forget: whoever comes next does not belong to this group.
+    """
+
+    source: Source
+
+    def __init__(self, publish: Callable[[JsonObject], None], forget: Callable[[], None]) -> None:
+        self.changed = publish
+        self.forget = forget
         self.members = 0
+        self.streams: set[_Stream] = set()
+        self.failure: Exception | None = None
+
+    def missed(self) -> None:
+        """Changes may have gone unheard."""
+        for stream in self.streams:
+            stream.subscription.offer_all()
+            stream.is_due.set()
+
+    def lost(self, error: Exception) -> None:
+        """What was promised can be delivered no longer."""
+        self.failure = error
+        self.forget()
+        for stream in self.streams:
+            stream.is_due.set()
 
 
 class Subscriptions:
@@ -84,99 +128,131 @@ class Subscriptions:
 
     Args:
         key_of: which callers share a source.
-        open_source: makes the source for a caller; it is told how to report a gap.
+        open_source: makes the source for a caller; it is told where to report to.
         limit: how many listeners the process may have.
+        background: where listeners are waved off that nobody waits for.
     """
 
     def __init__(
         self,
         key_of: Callable[[Caller], Hashable],
-        open_source: Callable[[Caller, Callable[[], None]], Source],
+        open_source: Callable[[Caller, Reports], Source],
         limit: StreamLimit,
+        background: Background,
     ) -> None:
         self._key_of = key_of
         self._open_source = open_source
         self._limit = limit
+        self._background = background
         self._groups: dict[Hashable, _Group] = {}
-        self._streams: dict[_Stream, Hashable] = {}
-        self._is_ending = asyncio.Event()
+        self._pending: dict[tuple[Hashable, Change], JsonObject | None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_ending = False
 
     def __len__(self) -> int:
-        return len(self._streams)
+        return sum(len(group.streams) for group in self._groups.values())
 
     async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
         """Serve one listener for as long as it stays.
 
         Raises:
             ProtocolError: there are too many.
-            UpstreamRefused, UpstreamError: the upstream cannot be listened to at all.
+            UpstreamRefused, UpstreamError: the upstream cannot be listened to at all, or no longer.
         """
         with self._limit:
             key = self._key_of(caller)
-            group = self._groups.get(key)
-            if group is None:
-                source = self._open_source(caller, lambda: self._report_gap(key))
-                group = self._groups[key] = _Group(source)
+            group = self._groups.get(key) or self._open_group(key, caller)
             group.members += 1
+            granted = Filter()
             try:
-                granted = await group.source.join(Filter.of_request(request.params))
-                try:
-                    await self._stream(_Stream(Subscription(request.id, granted)), key, client)
-                finally:
-                    await group.source.leave(granted)
+                granted = await group.source.join(Filter.of_request(request.params).at_most(MOST_URIS))
+                await self._stream(_Stream(Subscription(request.id, granted)), group, client)
             finally:
-                await self._leave(key, group)
+                self._leave(group, granted)
+            if group.failure is not None:
+                raise group.failure
         return _ended(request)
 
-    def publish(self, message: JsonObject) -> None:
+    def publish(self, message: JsonObject, owner: Hashable) -> None:
         """A server says that something has changed; tell everybody who asked to be told.
 
         Servers tell only the session that caused a change, so it counts for the listeners of every principal: what it
-        says is that there is something new to look at, and everybody looks with eyes of their own.
+        says is that there is something new to look at, and everybody looks with eyes of their own. Whatever else it
+        says is for the principal alone on whose session it was heard.
+
+        Args:
+            message: the notification.
+            owner: the key of the callers on whose session it was heard.
         """
-        change = change_of(message)
+        if not self._groups:
+            return
         params = message.get("params")
-        for stream in self._streams:
-            if stream.subscription.offer(change, params if isinstance(params, dict) else None):
-                stream.is_due.set()
+        self._pending[owner, change_of(message)] = params if isinstance(params, dict) else None
+        if len(self._pending) >= _MOST_PENDING:
+            self._fan_out()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(MERGE_S, self._fan_out)
 
     def end(self) -> None:
         """End every stream in order; no new one is kept open."""
-        self._is_ending.set()
-        for stream in self._streams:
-            stream.is_due.set()
+        self._is_ending = True
+        for group in self._groups.values():
+            for stream in group.streams:
+                stream.is_due.set()
 
     # --- one stream ---
 
-    async def _stream(self, stream: _Stream, key: Hashable, client: ClientStream) -> None:
+    async def _stream(self, stream: _Stream, group: _Group, client: ClientStream) -> None:
         subscription = stream.subscription
-        self._streams[stream] = key
+        group.streams.add(stream)
         try:
             await client.notify(subscription.acknowledgement())
-            while subscription.granted and not self._is_ending.is_set():
+            while subscription.granted and not self._is_ending:
                 await stream.is_due.wait()
-                if not self._is_ending.is_set():
-                    await asyncio.sleep(MERGE_S)
                 stream.is_due.clear()
+                if group.failure is not None:
+                    return
                 for due in subscription.take():
                     await client.notify(due)
             if subscription.granted:
                 reason = {"requestId": subscription.id, "reason": "the gateway is shutting down"}
                 await client.notify(notification(methods.CANCELLED, reason))
         finally:
-            del self._streams[stream]
+            group.streams.discard(stream)
 
-    async def _leave(self, key: Hashable, group: _Group) -> None:
+    def _fan_out(self) -> None:
+        """Let every listener know of what has changed within the last moment, each change once."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        pending, self._pending = self._pending, {}
+        for key, group in self._groups.items():
+            for stream in group.streams:
+                for (owner, change), params in pending.items():
+                    is_own = owner == key
+                    if stream.subscription.offer(change, params if is_own else None, may_know_parts=is_own):
+                        stream.is_due.set()
+
+    # --- those who share a source ---
+
+    def _open_group(self, key: Hashable, caller: Caller) -> _Group:
+        group = _Group(lambda message: self.publish(message, key), lambda: self._forget(key, group))
+        group.source = self._open_source(caller, group)
+        self._groups[key] = group
+        return group
+
+    def _forget(self, key: Hashable, group: _Group) -> None:
+        if self._groups.get(key) is group:
+            del self._groups[key]
+
+    def _leave(self, group: _Group, granted: Filter) -> None:
+        """Nobody waits for the server to take note: the stream has ended, or is to end now."""
         group.members -= 1
         if group.members == 0:
-            del self._groups[key]
-            await group.source.close()
-
-    def _report_gap(self, key: Hashable) -> None:
-        for stream, stream_key in self._streams.items():
-            if stream_key == key:
-                stream.subscription.offer_all()
-                stream.is_due.set()
+            group.forget()
+            self._background.run(group.source.close())
+        elif granted:
+            self._background.run(group.source.leave(granted))
 
 
 def _ended(request: InboundRequest) -> Outcome:
