@@ -36,6 +36,7 @@ from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.faults import nonsense
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
+from gateway.upstream.refusal import UpstreamRefused
 from gateway.upstream.reply import Reply
 from gateway.upstream.resumption import Resumption
 from gateway.wire.jsonrpc import Json, JsonObject
@@ -45,6 +46,9 @@ Ending: TypeAlias = RequireInput | Complete | Fail
 
 LINGER_S: Final = 0.02
 """How long a result waits for logs and progress that travel on another stream than itself."""
+
+LAST_WORDS_S: Final = 5.0
+"""How long a server may take over the messages that end a call, before its session is ended in any case."""
 
 
 class ClientStream(Protocol):
@@ -110,6 +114,7 @@ class LegacyCall:
         self._has_responded = False
         self._was_notified = False
         self._resumption = Resumption(session)
+        self._posting: set[asyncio.Task[None]] = set()
         self._gathering: asyncio.TimerHandle | None = None
         self._gather_until_s = 0.0
 
@@ -139,13 +144,14 @@ class LegacyCall:
         self._enter(leg, client)
         self._leg_ended = self._loop.create_future()
         self._stops_at_s += self._loop.time() - self._suspended_at_s
-        self._touch()
         await self._on(Answered(leg))
+        self._touch()
         return await self._until_leg_ends(self._leg_ended)
 
     async def expire(self) -> None:
-        """Nobody will answer: tell the server, and let go of the session."""
-        await self._on(Expired())
+        """Nobody will answer: tell the server, wait until it has heard, and let go of the session."""
+        self._take_in(Expired())
+        await self._wait_for_posts()
 
     def _enter(self, leg: Leg, client: ClientStream) -> None:
         self._client = client
@@ -155,13 +161,16 @@ class LegacyCall:
         try:
             return await leg_ended
         except asyncio.CancelledError:
+            if self.exchange.awaits_client:
+                # It left in the very moment in which its questions were ready: nobody has the token to come back with.
+                self._take_in(Expired())
             self._client_left()
             raise
 
     def _client_left(self) -> None:
         self._client = None
-        if not self.exchange.is_closed and not self.exchange.awaits_client:
-            self._background.run(self._on(ClientLeft()))
+        if not self.exchange.awaits_client:
+            self._take_in(ClientLeft())
 
     # --- the conversation with the server ---
 
@@ -169,10 +178,19 @@ class LegacyCall:
         """`_run` as a task: what it raises belongs to the client that waits."""
         try:
             await self._run()
+        except (SessionExpired, UpstreamRefused) as error:
+            self._fail_leg(error)
         except Exception as error:
-            if self._leg_ended is None or self._leg_ended.done():
+            if not self._fail_leg(error):
+                self._take_in(Broke(resumable=False, error=self._resumption.unfinished()))
                 raise
-            self._leg_ended.set_exception(error)
+
+    def _fail_leg(self, error: Exception) -> bool:
+        """Raise an error where the client waits; False if it waits no more."""
+        if self._leg_ended is None or self._leg_ended.done():
+            return False
+        self._leg_ended.set_exception(error)
+        return True
 
     async def _run(self) -> None:
         try:
@@ -187,7 +205,15 @@ class LegacyCall:
         finally:
             self._end_gathering()
             self.holds_session = False
-            self._release(self, self._has_responded)
+            if self._has_responded or not self._posting:
+                self._release(self, self._has_responded)
+            else:
+                self._background.run(self._release_after_posts())
+
+    async def _release_after_posts(self) -> None:
+        """The session of a call that was cut short will be ended: not before the server has heard why."""
+        await self._wait_for_posts()
+        self._release(self, False)
 
     async def _converse_in_time(self) -> None:
         async with asyncio.timeout(None) as self._clock:
@@ -277,14 +303,20 @@ class LegacyCall:
     # --- events and commands ---
 
     async def _on(self, event: Event) -> None:
+        for command in self._take_in(event):
+            await self._do(command)
+
+    def _take_in(self, event: Event) -> list[Command]:
+        """Let the exchange decide, and send at once what the server is to hear; the rest is left to do."""
         commands = self.exchange.receive(event)
         posts = [command.message for command in commands if isinstance(command, Post)]
         if posts:
-            self._background.run(self._post(posts))
-        for command in commands:
-            await self._do(command)
-        if self.exchange.is_closed:
-            self._interrupt()
+            task = self._background.run(self._post(posts))
+            self._posting.add(task)
+            task.add_done_callback(self._posting.discard)
+        if self.exchange.is_closed or self._has_responded:
+            self._stop_reading()
+        return commands
 
     async def _do(self, command: Command) -> None:
         match command:
@@ -309,6 +341,10 @@ class LegacyCall:
         except UpstreamError as error:
             await self._on(Broke(resumable=False, error=error))
 
+    async def _wait_for_posts(self) -> None:
+        if self._posting:
+            await asyncio.wait(self._posting, timeout=LAST_WORDS_S)
+
     def _end_leg(self, ending: Ending) -> None:
         self._client = None
         self._ending = ending
@@ -319,10 +355,10 @@ class LegacyCall:
         if self._leg_ended is not None and not self._leg_ended.done():
             self._leg_ended.set_result(ending)
 
-    def _interrupt(self) -> None:
-        """The exchange is closed: `_run` need not wait for the server any longer."""
+    def _stop_reading(self) -> None:
+        """There is nothing more to hear: `_run` need not wait for the server any longer."""
         self._end_gathering()
-        if not self._has_responded and self._clock is not None and not self._clock.expired():
+        if self._clock is not None and not self._clock.expired():
             self._clock.reschedule(self._loop.time())
 
     # --- the clock ---
