@@ -132,17 +132,11 @@ class Reply:
         Raises:
             UpstreamError: it is over the limit (`too_large`), or broke off (`outcome_unknown`).
         """
-        first, self._first = self._first, b""
-        self._check_size(len(first))
-        if self._response.content.at_eof():
-            return first
-        chunks = [first]
-        size = len(first)
-        while chunk := await self._read_chunk():
-            chunks.append(chunk)
-            size += len(chunk)
-            self._check_size(size)
-        return b"".join(chunks)
+        try:
+            return await self._read_whole()
+        except BaseException:
+            self.close()  # whoever stops in the middle, by a timeout too, wants no more of it
+            raise
 
     def events(self) -> "Events":
         """Iterate over the events to the end of the body; a body that is one bare JSON message is one event.
@@ -171,6 +165,19 @@ class Reply:
             self._response.close()
         else:
             self._endings.add(self._response)
+
+    async def _read_whole(self) -> bytes:
+        first, self._first = self._first, b""
+        self._check_size(len(first))
+        if self._response.content.at_eof():
+            return first
+        chunks = [first]
+        size = len(first)
+        while chunk := await self._read_chunk():
+            chunks.append(chunk)
+            size += len(chunk)
+            self._check_size(size)
+        return b"".join(chunks)
 
     async def _find_kind(self) -> None:
         encoding = self.headers.get("Content-Encoding", "").strip().lower()
