@@ -134,6 +134,15 @@ def is_foreign_refusal(status: int, message: Json, request_id: str) -> bool:
     return status in _REFUSALS and not is_ours and not _is_only_modern(code)
 
 
+def is_modern_refusal(status: int, message: Json) -> bool:
+    """Whether an answer to a legacy request shows that the server is modern by now, and executed nothing."""
+    error = message.get("error") if isinstance(message, dict) else None
+    if status != 400 or not isinstance(error, dict):
+        return False
+    code = error.get("code")
+    return code == codes.HEADER_MISMATCH or (code == codes.UNSUPPORTED_VERSION and _offers_modern(error))
+
+
 def _decode(body: bytes) -> JsonObject:
     try:
         message = decode(body)

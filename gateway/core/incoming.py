@@ -1,7 +1,7 @@
 """Sorts what a legacy server sends into events of an exchange, and what concerns the session as a whole."""
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 from gateway.core.exchange_events import Asked, Notified, Responded, Withdrew
 from gateway.wire import meta, methods
@@ -47,7 +47,7 @@ def sort(message: Json, request_id: str | None, *, is_own_stream: bool) -> Incom
         return None
     if message.get("id") == request_id and ("result" in message or "error" in message):
         return Responded(message)
-    if is_own_stream and "error" in message and not _is_foreign(message.get("id")):
+    if is_own_stream and "error" in message and not is_foreign(message.get("id")):
         return Responded(message)
     return None
 
@@ -67,7 +67,7 @@ def _sort_notification(message: JsonObject, method: str) -> Incoming | None:
     return Changed(message) if method in _CHANGES else Notified(message)
 
 
-def _is_foreign(request_id: Json) -> bool:
+def is_foreign(request_id: Json) -> bool:
     """Whether an error's id is that of some other request; null and made-up words such as "server-error" are not."""
     return isinstance(request_id, int) and not isinstance(request_id, bool)
 
@@ -77,7 +77,16 @@ def split(decoded: Json) -> list[Json]:
     return decoded if isinstance(decoded, list) else [decoded]
 
 
-def is_response_to(message: Json, request_id: str) -> bool:
+def is_response(message: Json) -> TypeGuard[JsonObject]:
+    """Whether a body is a JSON-RPC response; proxies too have errors to tell, in JSON of their own."""
+    return (
+        isinstance(message, dict)
+        and ("result" in message or "error" in message)
+        and ("jsonrpc" in message or "id" in message)
+    )
+
+
+def is_response_to(message: Json, request_id: str) -> TypeGuard[JsonObject]:
     """Whether a message on the stream of a request is its response; some servers answer with a null id."""
     return (
         isinstance(message, dict)

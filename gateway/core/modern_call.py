@@ -8,6 +8,7 @@ server's side are the gateway's own, since many clients share the server; they a
 from typing import Final
 
 from gateway.core.inbound_request import InboundRequest
+from gateway.core.incoming import is_foreign, is_response
 from gateway.translate.notifications import passes, progress_of, to_modern_change, to_modern_message, to_modern_progress
 from gateway.wire import headers, meta, methods
 from gateway.wire.jsonrpc import Json, JsonObject, notification, request
@@ -78,7 +79,7 @@ class ModernCall:
             return False
         if message.get("id") == self.id:
             return "result" in message or "error" in message
-        return is_alone and "error" in message
+        return is_alone and "error" in message and is_response(message) and not is_foreign(message.get("id"))
 
     def relay(self, message: Json) -> JsonObject | None:
         """What the client sees of a notification; None: nothing.

@@ -4,12 +4,12 @@
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from gateway.core import session as facts
-from gateway.core.incoming import is_response_to
+from gateway.core.incoming import is_response, is_response_to
 from gateway.core.session import Negotiated, SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
@@ -103,7 +103,7 @@ class Handshake:
             answer = await self._read_body(reply)
         if reply.status in (401, 403):
             raise refusal_of(reply, answer)
-        if not isinstance(answer, dict) or not ("result" in answer or "error" in answer):
+        if not is_response(answer):
             raise no_answer(self._http.name, reply.status, reply.headers)
         return self._negotiate(answer)
 

@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
+from gateway.core import era
 from gateway.core import session as facts
 from gateway.core.exchange_events import Asked, Withdrew
-from gateway.core.incoming import Changed, Incoming, Pinged, call_named_by, is_response_to, sort, split
+from gateway.core.incoming import Changed, Incoming, Pinged, call_named_by, is_response, is_response_to, sort, split
 from gateway.core.session import Negotiated, SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
@@ -37,9 +38,9 @@ VERSION: Final = "MCP-Protocol-Version"
 Hearer = Callable[[Incoming], Awaitable[None]]
 """Takes what the server says outside of the answer to a request."""
 
-
 OnChange = Callable[[JsonObject, SessionKey], None]
 """Is told of a changed list or resource, and on whose session that was heard."""
+
 
 class GetStream(Protocol):
     """What reads the session's GET stream."""
@@ -144,13 +145,17 @@ class LegacySession:
             self._has_served = True
             return reply
         answer = await self._read_answer(reply)
+        if era.is_modern_refusal(reply.status, answer):
+            self.is_dead = self.is_forgotten = True
+            text = f"Upstream {self.name!r} refused the request as a server of another era does"
+            raise UpstreamError(self.name, "nonsense", text, retryable=True)
         if await self._is_unknown(reply.status, answer, message):
             self.is_dead = True
             self.is_forgotten = reply.status != 401
             raise SessionExpired
         if reply.status in (401, 403):
             raise refusal_of(reply, answer)
-        if isinstance(answer, dict) and ("result" in answer or "error" in answer):
+        if is_response(answer):
             self._has_served = self._has_served or reply.status == 200
             return answer
         raise no_answer(self.name, reply.status, reply.headers)
@@ -204,7 +209,7 @@ class LegacySession:
             async for event in stream.events():
                 for message in split(self.decode(event.data)):
                     if is_response_to(message, request_id):
-                        return message  # type: ignore[no-any-return]
+                        return message
                     await self.hear(message)
         finally:
             stream.finish()
@@ -297,6 +302,8 @@ class LegacySession:
 
     async def _read_answer(self, reply: Reply) -> Json:
         """The decoded body; None if there is none, or it is not JSON in a reply that failed anyway."""
+        if reply.kind == "sse":
+            return await self._read_refusal(reply)
         body = await reply.read_message_bytes()
         if not body or reply.kind == "other":
             return None
@@ -304,6 +311,17 @@ class LegacySession:
             return decode(body)
         except ValueError:
             return None
+
+    async def _read_refusal(self, stream: Reply) -> Json:
+        """What a server that answers everything with a stream has to say to a refused request; None if nothing."""
+        try:
+            async for event in stream.events():
+                message = self.decode(event.data)
+                if is_response(message):
+                    return message
+        finally:
+            stream.finish()
+        return None
 
     async def _is_unknown(self, status: int, answer: Json, message: JsonObject) -> bool:
         """Whether the server does not know this session, and so refused a request before it executed anything."""

@@ -50,6 +50,11 @@ FORGOTTEN: dict[str, Handler] = {
     "400 with an error that says little": lambda wire: wire.error(-32600, "Invalid request", status=400, id=None),
     "400 with an error under a made-up id": lambda wire: wire.error(-32600, "no", status=400, id="server-error"),
     "400 with an error under the id": lambda wire: wire.error(-32000, "Session expired", status=400),
+    "400 with an error in a stream": lambda wire: wire.reply(
+        400,
+        b'data: {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session"}}\n\n',
+        "text/event-stream",
+    ),
     "200 with an error": lambda wire: wire.error(-32600, "Unknown session: please initialize", id=None),
     "200 with an error under the id": lambda wire: wire.error(-32000, "Session not found"),
 }
