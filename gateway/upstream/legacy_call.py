@@ -34,6 +34,7 @@ from gateway.core.exchange_events import (
 from gateway.core.incoming import Changed, Incoming, Pinged, split
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
+from gateway.upstream.aside import Aside
 from gateway.upstream.faults import nonsense
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
 from gateway.upstream.refusal import UpstreamRefused
@@ -115,6 +116,7 @@ class LegacyCall:
         self._was_notified = False
         self._resumption = Resumption(session)
         self._posting: set[asyncio.Task[None]] = set()
+        self._aside = Aside(self._take, background)
         self._gathering: asyncio.TimerHandle | None = None
         self._gather_until_s = 0.0
 
@@ -244,7 +246,8 @@ class LegacyCall:
             async for event in stream.events():
                 self._touch()
                 for message in split(self.session.decode(event.data)):
-                    await self._hear(message)
+                    await self._hear(message, is_repeated=is_repeated)
+                is_repeated = self._resumption.has_seen(event)
                 if self._has_responded or self.exchange.is_closed:
                     return None
         except UpstreamError as error:
@@ -271,16 +274,20 @@ class LegacyCall:
             if stream is not None:
                 return stream
 
-    async def _hear(self, message: Json) -> None:
-        """Take a message from the call's own stream."""
-        incoming = self.session.sort(message, self.exchange.request_id, is_own_stream=True)
-        if incoming is not None:
+    async def _hear(self, message: Json, *, is_repeated: bool = False) -> None:
+        """Take a message from the call's own stream; a notification only once, whatever a resumed stream repeats."""
+        is_own_stream = not self._resumption.has_begun
+        incoming = self.session.sort(message, self.exchange.request_id, is_own_stream=is_own_stream)
+        if incoming is not None and not (is_repeated and isinstance(incoming, Notified)):
             await self._take(incoming)
 
     async def hear_aside(self, incoming: Incoming) -> None:
         """Take a message that came on the session's GET stream while this call holds the session."""
         self._touch()
-        await self._take(incoming)
+        if self.session.is_exclusive or not isinstance(incoming, Notified):
+            await self._take(incoming)
+        else:
+            self._aside.put(incoming)
 
     async def _take(self, incoming: Incoming) -> None:
         if isinstance(incoming, (Pinged, Changed)):
@@ -321,8 +328,7 @@ class LegacyCall:
     async def _do(self, command: Command) -> None:
         match command:
             case Relay():
-                if self._client is not None:
-                    await self._client.notify(command.notification)
+                await self._relay(command.notification)
             case Gather():
                 self._gather()
             case Resume():
@@ -334,8 +340,20 @@ class LegacyCall:
 
     async def _post(self, messages: list[JsonObject]) -> None:
         try:
+    async def _relay(self, notification: JsonObject) -> None:
+        """That a client reads slowly is no fault of the server, whose clock stands still meanwhile."""
+        if self._client is not None:
+            self._touch(self._limits.max_duration_s)
+            await self._client.notify(notification)
+            self._touch()
+
             for message in messages:
-                await self.session.post(message)
+                async with asyncio.timeout(self._limits.timeout_s):
+                    await self.session.post(message)
+        except TimeoutError:
+            name = self.session.name
+            error = UpstreamError(name, "timeout", f"Upstream {name!r} did not take an answer")
+            await self._on(Broke(resumable=False, error=error))
         except SessionExpired:
             await self._on(Broke(resumable=False, error=self._session_lost()))
         except UpstreamError as error:
@@ -363,11 +381,12 @@ class LegacyCall:
 
     # --- the clock ---
 
-    def _touch(self) -> None:
-        """The server gave a sign of life."""
+    def _touch(self, timeout_s: float | None = None) -> None:
+        """The server gave a sign of life; it has this long until the next one is due."""
         if self._clock is None or self.exchange.awaits_client or self.exchange.is_closed or self._clock.expired():
             return
-        self._clock.reschedule(min(self._loop.time() + self._limits.timeout_s, self._stops_at_s))
+        limit_s = self._limits.timeout_s if timeout_s is None else timeout_s
+        self._clock.reschedule(min(self._loop.time() + limit_s, self._stops_at_s))
 
     async def _stop_waiting(self) -> None:
         if self.exchange.is_closed or self.exchange.awaits_client:

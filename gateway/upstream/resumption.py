@@ -10,12 +10,16 @@ from typing import Final
 from gateway.errors import UpstreamError
 from gateway.upstream.legacy_session import LegacySession
 from gateway.upstream.reply import Reply
+from gateway.wire.sse import SseEvent
 
 MAX_ATTEMPTS: Final = 5
 """How often in a row a stream is picked up without anything new on it."""
 
-_PAUSE_S: Final = 0.1
-_MAX_PAUSE_S: Final = 30.0
+PAUSE_S: Final = 0.1
+"""The first pause before an attempt, if the server names none; it doubles with each that comes to nothing."""
+
+_MOST_SEEN: Final = 1000
+_REFUSALS: Final = frozenset({400, 401, 403, 404, 405, 410, 501})
 
 
 class Resumption:
@@ -23,15 +27,20 @@ class Resumption:
 
     Attributes:
         wanted: set when the exchange wants the stream back.
+        has_begun: whether the stream that is read now is one that was picked up. It may hold what belongs to other
+            requests: some servers replay everything that a session was sent.
     """
 
     def __init__(self, session: LegacySession) -> None:
         self.wanted = asyncio.Event()
+        self.has_begun = False
         self._session = session
         self._last_event_id: str | None = None
         self._retry_ms: int | None = None
         self._attempts = 0
         self._refused = False
+        self._seen: dict[str, None] = {}
+        self._before: frozenset[str] = frozenset()
 
     @property
     def is_possible(self) -> bool:
@@ -42,6 +51,15 @@ class Resumption:
             and not self._refused
             and self._attempts < MAX_ATTEMPTS
         )
+
+    def has_seen(self, event: SseEvent) -> bool:
+        """Whether an earlier stream of this call had this event already."""
+        if event.id is None:
+            return False
+        self._seen[event.id] = None
+        if len(self._seen) > _MOST_SEEN:
+            del self._seen[next(iter(self._seen))]
+        return event.id in self._before
 
     def note(self, stream: Reply) -> None:
         """Remember where a stream ended."""
@@ -62,9 +80,11 @@ class Resumption:
         except UpstreamError:
             return None
         if reply.status == 200 and reply.kind == "sse":
+            self.has_begun = True
+            self._before = frozenset(self._seen)
             return reply
         reply.close()
-        self._refused = reply.status in (400, 401, 403, 404, 405, 410, 501)
+        self._refused = reply.status in _REFUSALS
         return None
 
     def unfinished(self) -> UpstreamError:
@@ -74,6 +94,7 @@ class Resumption:
         return UpstreamError(name, "outcome_unknown", message)
 
     def _pause_s(self) -> float:
+        """The server's word counts, however long it is; the call's own deadlines are the limit."""
         if self._retry_ms is not None:
-            return min(self._retry_ms / 1000, _MAX_PAUSE_S)
-        return _PAUSE_S * float(2**self._attempts)
+            return self._retry_ms / 1000
+        return PAUSE_S * float(2**self._attempts)
