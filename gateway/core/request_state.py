@@ -44,7 +44,7 @@ class RequestState:
     upstream: str
     principal: str
     request: str
-    expires_s: int
+    expires_s: float
     handle: str = ""
     owner: str = ""
     inner: str | None = None

@@ -165,7 +165,7 @@ class LegacyRounds:
             upstream=self._upstream,
             principal=digest(caller.principal.id),
             request=request_digest(request.method, request.params),
-            expires_s=int(time.time() + self._directory.ttl_s),
+            expires_s=time.time() + self._directory.ttl_s,
             handle=handle,
             owner=self._directory.owner,
         )

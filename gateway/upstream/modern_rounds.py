@@ -32,7 +32,7 @@ class ModernRounds:
             upstream=self._upstream,
             principal=digest(caller.principal.id),
             request=request_digest(request.method, request.params),
-            expires_s=int(time.time() + self._ttl_s),
+            expires_s=time.time() + self._ttl_s,
             inner=inner,
         )
         return self._sealer.seal(state)

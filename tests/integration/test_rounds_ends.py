@@ -63,6 +63,14 @@ async def test_every_round_has_its_own_time(server: AskingServer) -> None:
         await gateway.until_idle()
 
 
+async def test_a_token_is_good_for_as_long_as_its_round_even_if_that_is_short(server: AskingServer) -> None:
+    async with running_gateway(server, rounds={"ttl": "900ms"}) as gateway, RoundClient(gateway.url) as client:
+        for number in range(10):
+            asked = await client.call("book", {"key": number})
+            assert (await client.call("book", {"key": number}, answers=ADA, state=asked.state)).text == "Ada"
+        await gateway.until_idle()
+
+
 async def test_an_outcome_that_nobody_fetches_is_forgotten_in_time(server: AskingServer) -> None:
     gives_up = asyncio.Event()
 

@@ -1,5 +1,6 @@
 """Rounds of a modern upstream: its `requestState` travels inside one of the gateway's, bound to whom it was given."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -128,6 +129,7 @@ async def test_a_wrapped_state_expires(stack: AsyncExitStack) -> None:
     upstream = Upstream("opaque")
     client = await _front(stack, upstream, rounds={"ttl": "1ms"})
     asked = await client.call("book")
+    await asyncio.sleep(0.001)
     refused = await client.call("book", answers=ADA, state=asked.state)
     assert refused.error == FROZEN
     assert upstream.states == [None]
