@@ -23,6 +23,7 @@ from gateway.core.exchange_events import (
     Fail,
     Gather,
     Leg,
+    Notified,
     Post,
     Quieted,
     Relay,
@@ -33,8 +34,8 @@ from gateway.core.exchange_events import (
 )
 from gateway.core.incoming import Changed, Incoming, Pinged, split
 from gateway.errors import UpstreamError
-from gateway.upstream.background import Background
 from gateway.upstream.aside import Aside
+from gateway.upstream.background import Background
 from gateway.upstream.faults import nonsense
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
 from gateway.upstream.refusal import UpstreamRefused
@@ -115,8 +116,8 @@ class LegacyCall:
         self._has_responded = False
         self._was_notified = False
         self._resumption = Resumption(session)
-        self._posting: set[asyncio.Task[None]] = set()
         self._aside = Aside(self._take, background)
+        self._posting: set[asyncio.Task[None]] = set()
         self._gathering: asyncio.TimerHandle | None = None
         self._gather_until_s = 0.0
 
@@ -207,6 +208,7 @@ class LegacyCall:
         finally:
             self._end_gathering()
             self.holds_session = False
+            self.session.is_suspect |= not self._has_responded
             if self._has_responded or not self._posting:
                 self._release(self, self._has_responded)
             else:
@@ -245,9 +247,9 @@ class LegacyCall:
         try:
             async for event in stream.events():
                 self._touch()
+                is_repeated = self._resumption.has_seen(event)
                 for message in split(self.session.decode(event.data)):
                     await self._hear(message, is_repeated=is_repeated)
-                is_repeated = self._resumption.has_seen(event)
                 if self._has_responded or self.exchange.is_closed:
                     return None
         except UpstreamError as error:
@@ -338,8 +340,6 @@ class LegacyCall:
             case Post():
                 pass  # sent together, in order
 
-    async def _post(self, messages: list[JsonObject]) -> None:
-        try:
     async def _relay(self, notification: JsonObject) -> None:
         """That a client reads slowly is no fault of the server, whose clock stands still meanwhile."""
         if self._client is not None:
@@ -347,6 +347,8 @@ class LegacyCall:
             await self._client.notify(notification)
             self._touch()
 
+    async def _post(self, messages: list[JsonObject]) -> None:
+        try:
             for message in messages:
                 async with asyncio.timeout(self._limits.timeout_s):
                     await self.session.post(message)
