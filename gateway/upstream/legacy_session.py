@@ -56,6 +56,7 @@ class GetStream(Protocol):
 
 _QUIET_STATUSES = (200, 202, 204)
 _NOTE_TIMEOUT_S: Final = 5.0
+_MOST_POSTS: Final = 32
 
 
 class SessionExpired(Exception):  # noqa: N818 -- an event, not an error: the next session takes over
@@ -108,6 +109,7 @@ class LegacySession:
         self._ask_timeout_s = ask_timeout_s
         self._has_served = False
         self._sequence = 0
+        self._posting = 0
         self._headers = self._build_headers()
 
     @property
@@ -278,8 +280,13 @@ class LegacySession:
         return incoming
 
     def post_soon(self, messages: list[JsonObject]) -> None:
-        """Send messages in order, without waiting; failures are of no consequence."""
-        self._background.run(self._post_all(messages))
+        """Send messages in order, without waiting; failures are of no consequence.
+
+        A server that wants more answers at once than `_MOST_POSTS` does without the rest.
+        """
+        if self._posting < _MOST_POSTS:
+            self._posting += 1
+            self._background.run(self._post_all(messages))
 
     def decode(self, data: bytes) -> Json:
         """Decode a message.
@@ -293,12 +300,14 @@ class LegacySession:
             raise UpstreamError(self.name, "nonsense", f"Upstream {self.name!r} sent what is not JSON") from error
 
     async def _post_all(self, messages: list[JsonObject]) -> None:
-        for message in messages:
-            try:
-                async with asyncio.timeout(_NOTE_TIMEOUT_S):
+        try:
+            async with asyncio.timeout(_NOTE_TIMEOUT_S):
+                for message in messages:
                     await self.post(message)
-            except (TimeoutError, SessionExpired, UpstreamError):
-                return
+        except (TimeoutError, SessionExpired, UpstreamError):
+            return
+        finally:
+            self._posting -= 1
 
     async def _read_answer(self, reply: Reply) -> Json:
         """The decoded body; None if there is none, or it is not JSON in a reply that failed anyway."""

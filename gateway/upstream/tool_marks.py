@@ -47,6 +47,7 @@ class ToolMarks:
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
         self._known: OrderedDict[SessionKey, _Known] = OrderedDict()
+        self._changes = 0
 
     def known(self, key: SessionKey) -> Marks | None:
         """The marks, None if they have to be learned first."""
@@ -67,14 +68,15 @@ class ToolMarks:
             SessionExpired: the server does not know the session.
         """
         marks: dict[str, tuple[ParamMark, ...]] = {}
-        failed = False
+        failed, changes = False, self._changes
         try:
             for tools in [page async for page in _pages(session)]:
                 marks.update(_marks_by_tool(tools))
         except (UpstreamError, UpstreamRefused) as error:
             failed = True
             log.warning("tools not listed", upstream=session.name, reason=str(error))
-        self._keep(session.key, _Known(marks, self._now_s(), failed))
+        if changes == self._changes:  # else the list has changed while it was being read
+            self._keep(session.key, _Known(marks, self._now_s(), failed))
         return marks
 
     def note(self, key: SessionKey, result: Json, *, is_first_page: bool) -> None:
@@ -90,6 +92,7 @@ class ToolMarks:
     def forget(self) -> None:
         """The list has changed."""
         self._known.clear()
+        self._changes += 1
 
     def _age_s(self, known: _Known) -> float:
         return self._now_s() - known.learned_at_s
