@@ -24,17 +24,16 @@ from gateway.core.exchange_events import (
     Notified,
     Post,
     Quieted,
-    Relay,
     RequireInput,
     Responded,
     Resume,
     TimedOut,
     Withdrew,
 )
+from gateway.core.notices import Notices
 from gateway.core.questions import Question, Questions, fault_of, refusal
 from gateway.core.transitions import HANDLERS, State
 from gateway.errors import GatewayError, ProtocolError
-from gateway.translate import notifications
 from gateway.translate.capabilities import merge, missing_for
 from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import Json, JsonObject, notification
@@ -68,7 +67,7 @@ class Exchange:
         self._unanswerable = unanswerable
         self._questions = Questions(names)
         self._missing: JsonObject = {}
-        self._progress: float | None = None
+        self._notices = Notices(request_id, leg)
         self._detached = False
         self._settlement: Complete | Fail | None = None
 
@@ -148,25 +147,12 @@ class Exchange:
         return [refusal(event.message, "The client is gone")]
 
     def _relay(self, event: Notified) -> list[Command]:
-        message = event.message
-        params = message.get("params")
-        if not isinstance(params, dict):
-            return []
-        if message["method"] == methods.PROGRESS:
-            return self._relay_progress(params)
-        if message["method"] == methods.MESSAGE and notifications.passes(self._leg.log_level, params):
-            return [Relay(notification(methods.MESSAGE, notifications.to_modern_message(params)))]
-        return []
+        return [*self._notices.relay(event.message)]
 
-    def _relay_progress(self, params: JsonObject) -> list[Command]:
-        """Only this call's token, and only values that grow (2026-07-28, basic/utilities/progress)."""
-        token, value = self._leg.progress_token, notifications.progress_of(params)
-        if token is None or value is None or params.get("progressToken") != self.request_id:
-            return []
-        if self._progress is not None and value <= self._progress:
-            return []
-        self._progress = value
-        return [Relay(notification(methods.PROGRESS, notifications.to_modern_progress(params, token)))]
+    def _hold(self, event: Notified) -> list[Command]:
+        """The client is away, and is told when it comes back."""
+        self._notices.hold(event.message)
+        return []
 
     def _drop_question(self, event: Withdrew) -> list[Command]:
         self._questions.withdraw(event.request_id)
@@ -204,8 +190,7 @@ class Exchange:
         # An answer sent ahead waits for its question through all rounds; one whose question has been is no longer held.
         ahead = {name: answer for name, answer in self._leg.answers.items() if not self._questions.has_named(name)}
         self._leg = replace(event.leg, answers={**ahead, **event.leg.answers})
-        self._progress = None
-        commands: list[Command] = [*self._questions.answer(event.leg.answers)]
+        commands: list[Command] = [*self._notices.begin(event.leg), *self._questions.answer(event.leg.answers)]
         if self._questions:
             self._missing = self._questions.missing_for(event.leg.capabilities)
             return [*commands, *(self._refuse_undeclared() if self._missing else self._ask())]
@@ -215,9 +200,10 @@ class Exchange:
             commands.append(Resume())
         return commands
 
-    def _hand_over(self, _event: Answered) -> list[Command]:
+    def _hand_over(self, event: Answered) -> list[Command]:
         self.state = State.CLOSED
-        return [self._settlement] if self._settlement is not None else []
+        settlement = [] if self._settlement is None else [self._settlement]
+        return [*self._notices.begin(event.leg), *settlement]
 
     def _cancel_call(self, _event: ClientLeft) -> list[Command]:
         return self._abandon("the client closed the request")

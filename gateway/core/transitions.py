@@ -40,7 +40,7 @@ _ROWS: Final[dict[type, tuple[str, str, str, str, str]]] = {
     #            WAITING           GATHERING         SUSPENDED         SETTLED            CLOSED
     Responded: ("_finish", "_finish", "_settle", "_ignore", "_ignore"),
     Asked: ("_consider", "_consider", "_keep", "_turn_down", "_turn_down"),
-    Notified: ("_relay", "_relay", "_ignore", "_ignore", "_ignore"),
+    Notified: ("_relay", "_relay", "_hold", "_ignore", "_ignore"),
     Withdrew: ("_ignore", "_drop_gathered", "_drop_question", "_ignore", "_ignore"),
     Quieted: ("_ignore", "_require_input", "_ignore", "_ignore", "_ignore"),
     Answered: (IMPOSSIBLE, IMPOSSIBLE, "_take_answers", "_hand_over", IMPOSSIBLE),
@@ -64,6 +64,7 @@ LEADS_TO: Final[dict[str, tuple[Target, ...]]] = {
     "_keep": ("stay",),
     "_turn_down": ("stay",),
     "_relay": ("stay",),
+    "_hold": ("stay",),
     "_drop_gathered": ("stay", State.WAITING),
     "_drop_question": ("stay",),
     "_require_input": (State.SUSPENDED, State.CLOSED),

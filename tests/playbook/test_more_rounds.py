@@ -1,6 +1,7 @@
 """A call with several rounds: what is missing is asked for again, and the server may have more to ask."""
 
 from gateway.core.exchange_events import Answered, Gather, Quieted
+from gateway.core.notices import MAX_HELD
 from gateway.core.transitions import State
 from tests.playbook.vocabulary import (
     A_FORM,
@@ -149,16 +150,46 @@ def test_each_leg_has_its_own_progress_token_and_level() -> None:
         >> Quieted()
         << inputs(elicitation_1=A_FORM)
         >> progressed(3)
+        >> logged("info", "meanwhile")
         << State.SUSPENDED
         >> Answered(leg({"elicitation_1": ADA}, progress=2, logs="debug"))
+        << progress(2, 3)
+        << log_line("info", "meanwhile")
         << answered(0, ADA)
         >> logged("info", "now wanted")
         << log_line("info", "now wanted")
-        >> progressed(2)
-        << progress(2, 2)
+        >> progressed(4)
+        << progress(2, 4)
         >> DONE
         << DELIVERED
     )
+
+
+def test_what_was_told_before_a_call_finished_by_itself_is_told_with_its_outcome() -> None:
+    assert (
+        Playbook(call())
+        >> form(0)
+        << Gather()
+        >> Quieted()
+        << inputs(elicitation_1=A_FORM)
+        >> logged("warning", "giving up")
+        >> DONE
+        << State.SETTLED
+        >> Answered(leg({"elicitation_1": ADA}, logs="info"))
+        << log_line("warning", "giving up")
+        << DELIVERED
+        << State.CLOSED
+    )
+
+
+def test_a_flood_while_the_client_is_away_leaves_the_latest() -> None:
+    playbook = Playbook(call()) >> form(0) << Gather() >> Quieted() << inputs(elicitation_1=A_FORM)
+    for number in range(MAX_HELD + 50):
+        playbook = playbook >> logged("info", str(number))
+    playbook = playbook >> Answered(leg({"elicitation_1": ADA}, logs="info"))
+    for number in range(50, MAX_HELD + 50):
+        playbook = playbook << log_line("info", str(number))
+    assert playbook << answered(0, ADA) << State.WAITING
 
 
 def test_progress_only_grows_and_only_of_this_call() -> None:
