@@ -70,9 +70,7 @@ class AnyEraUpstream:
         try:
             return await self._serve(request, caller, client)
         except UpstreamRefused as refused:
-            if self._passes_authorization:
-                return Outcome.of_error(refused.to_client())
-            raise refused.to_upstream_error(self.name) from refused
+            return refused.to_outcome(request, self.name, is_callers=self._passes_authorization)
         except UpstreamError as error:
             if error.reason in _DOUBTFUL:
                 self._resolver.doubt()

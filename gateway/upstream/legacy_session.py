@@ -156,7 +156,7 @@ class LegacySession:
             self.is_forgotten = reply.status != 401
             raise SessionExpired
         if reply.status in (401, 403):
-            raise refusal_of(reply, answer)
+            raise refusal_of(reply, answer, message["id"])
         if is_response(answer):
             self._has_served = self._has_served or reply.status == 200
             return answer

@@ -123,9 +123,7 @@ class ModernUpstream:
             message = await self._within_limits(call, headers, client)
             return await self._to_outcome(call, message, caller, headers)
         except UpstreamRefused as refused:
-            if self._options.passes_authorization:
-                return Outcome.of_error(refused.to_client())
-            raise refused.to_upstream_error(self.name) from None
+            return refused.to_outcome(request, self.name, is_callers=self._options.passes_authorization)
 
     async def close(self) -> None:
         """Close the connections."""
