@@ -84,7 +84,7 @@ class ToolMarks:
         tools = result.get("tools") if isinstance(result, dict) else None
         if not isinstance(tools, list):
             return
-        if is_first_page and not result.get("nextCursor"):
+        if is_first_page and not isinstance(result.get("nextCursor"), str):  # an empty cursor is one, too
             self._keep(key, _Known(_marks_by_tool(tools), self._now_s()))
         elif (known := self._known.get(key)) is not None:
             known.marks.update(_marks_by_tool(tools))
@@ -115,6 +115,7 @@ async def _pages(session: LegacySession) -> AsyncIterator[list[Json]]:
         if not isinstance(cursor, str) or cursor in seen:
             return
         seen.add(cursor)
+    log.warning("tools list cut", upstream=session.name, pages=_MAX_PAGES)
 
 
 def _marks_by_tool(tools: list[Json]) -> dict[str, tuple[ParamMark, ...]]:
