@@ -10,6 +10,9 @@ from typing import Final
 from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import Json, JsonObject, error_object
 
+_INT64: Final = range(-(2**63), 2**63)
+"""What clients read a code into, if not into less."""
+
 _NO_MESSAGE: Final = "The server gave no reason"
 _OPEN_URL: Final = "Open this page to continue"
 _NOT_FOUND: Final = re.compile(
@@ -39,7 +42,7 @@ def to_modern_error(method: str, params: JsonObject | None, error: Json) -> Json
 
 
 def _set_code(modern: JsonObject, method: str, params: JsonObject, code: Json) -> None:
-    says_something = type(code) is int and code != 0
+    says_something = type(code) is int and code != 0 and code in _INT64
     if _is_about_target(method, code if says_something else None, modern["message"]):
         modern["code"] = codes.INVALID_PARAMS
         if target := _target(method, params):
