@@ -43,7 +43,7 @@ def _print_stacks(raw: str) -> None:
     inclusive: Counter[str] = Counter()
     for line in raw.splitlines():
         stack, _, count = line.rpartition(" ")
-        if "(uvicorn/server.py" not in stack:  # imports at start
+        if "(asyncio/runners.py" not in stack or "importlib" in stack:  # the start
             continue
         frames = stack.split(";")
         own[frames[-1]] += int(count)
