@@ -82,6 +82,23 @@ async def test_a_forgotten_session_is_replaced_and_the_call_made_once(
         assert [received.session for received in upstream.received("tools/call")] == ["sess-1", "sess-2"]
 
 
+@pytest.mark.parametrize("reuse", ["pooled", "sticky", "none"])
+async def test_a_session_that_is_forgotten_while_it_is_opened_is_replaced_whatever_is_kept(reuse: str) -> None:
+    async with ScriptedUpstream() as upstream, gateway_for(upstream, sessions={"reuse": reuse}) as front:
+        tool = Counter(upstream)
+        upstream.on("notifications/initialized", lambda wire: forget_and_take(upstream, wire), times=1)
+        for capabilities in (QUIET, ASKS):
+            runs = tool.runs
+            assert (await front.call(capabilities=capabilities)).text == str(runs + 1)
+            upstream.forget()
+            assert (await front.call(capabilities=capabilities)).text == str(runs + 2)
+
+
+async def forget_and_take(upstream: ScriptedUpstream, wire: Wire) -> None:
+    upstream.forget()
+    await wire.reply(202)
+
+
 async def test_an_error_about_the_request_is_none_about_the_session() -> None:
     async with ScriptedUpstream() as upstream, gateway_for(upstream) as front:
         upstream.on("tools/call", lambda wire: wire.error(-32602, "Unknown tool", status=400))
@@ -500,6 +517,21 @@ async def test_whatever_becomes_of_get_calls_go_on(get: Handler) -> None:
         assert [answer.text for answer in await front.calls(["a", "b"])] == ["a", "b"]
         assert (await front.ask("tools/list")).result["tools"]
         assert len(upstream.received("initialize")) == 1
+
+
+@pytest.mark.parametrize("get", [None, GETS["405"], GETS["a page"]], ids=["no session", "405", "a page"])
+async def test_a_server_that_can_tell_of_no_change_promises_none(get: Handler | None) -> None:
+    async with ScriptedUpstream() as upstream, gateway_for(upstream) as front:
+        upstream.capabilities = {"tools": {"listChanged": True}}
+        upstream.with_sessions = get is not None
+        if get is not None:
+            upstream.on("GET", get)
+        answer = await front.ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        [acknowledged] = answer.notifications
+        assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+        assert not acknowledged["params"].get("notifications")
+        assert "tools/list" not in upstream.methods()
+        assert not [received for received in upstream.log if received.headers.get("mcp-session-id") == ""]
 
 
 async def test_a_session_that_is_handed_out_late_is_used_from_then_on() -> None:

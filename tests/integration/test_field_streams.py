@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway.upstream import reply
 from tests.support.gateway_app import conversation, gateway_for
 from tests.support.messages import PREFIX, good_request
 from tests.support.scripted import ECHO, Handler, ScriptedUpstream, Wire
@@ -116,8 +117,8 @@ async def test_a_compressed_stream_is_read_as_it_is_flushed(encoding: str) -> No
             await wire.end()
 
         headers, body = good_request("tools/call", {"name": "echo"}, meta=PROGRESS)
-        async with front.http.stream("POST", front.url + "/mcp", headers=headers, content=body) as reply:
-            lines = reply.aiter_lines()
+        async with front.http.stream("POST", front.url + "/mcp", headers=headers, content=body) as stream_:
+            lines = stream_.aiter_lines()
             first = json.loads((await anext(lines)).removeprefix("data: "))
             assert first["params"] == {"progressToken": "p-1", "progress": 1, "message": TEXT}
             relayed.set()
@@ -330,7 +331,10 @@ async def test_a_stream_that_breaks_after_an_event_id_is_picked_up_there() -> No
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_a_stream_that_stays_open_after_the_result_holds_nobody_up(era: Any) -> None:
+async def test_a_stream_that_stays_open_after_the_result_holds_nobody_up(
+    era: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply, "END_GRACE_S", 0.1)
     async with ScriptedUpstream(era=era) as upstream, gateway_for(upstream) as front:
         left = asyncio.Event()
 
@@ -459,8 +463,8 @@ async def test_tools_that_cannot_be_listed_can_be_called() -> None:
 async def test_a_request_over_the_limit_never_reaches_a_server() -> None:
     async with ScriptedUpstream() as upstream, gateway_for(upstream) as front:
         headers, body = good_request("tools/call", {"name": "echo", "arguments": {"text": "x" * 5_000_000}})
-        reply = await front.http.post(front.url + "/mcp", headers=headers, content=body)
-        assert reply.status_code == 413
+        refused = await front.http.post(front.url + "/mcp", headers=headers, content=body)
+        assert refused.status_code == 413
         assert upstream.log == []
 
 

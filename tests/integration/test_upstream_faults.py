@@ -17,7 +17,7 @@ from tests.support.scripted import MODERN, Handler, ScriptedUpstream, Wire, erro
 
 ASKS: dict[str, Any] = {"elicitation": {}}
 QUIET: dict[str, Any] = {}
-IMPATIENT: dict[str, Any] = {"timeout": "150ms", "connect_timeout": "150ms"}
+IMPATIENT: dict[str, Any] = {"timeout": "200ms", "connect_timeout": "200ms"}
 PROGRESS: dict[str, Any] = {"progressToken": "p-1"}
 
 both_eras = pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -183,10 +183,11 @@ HANGS: dict[str, Handler] = {
     "in its event": begin_an_event,
 }
 hangs = pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS)
+some_hangs = pytest.mark.parametrize("hang", [Wire.hang, begin_a_stream], ids=["before its head", "in its stream"])
 
 
 @both_eras
-@hangs
+@some_hangs
 async def test_a_probe_and_a_handshake_without_an_end_are_given_up_in_time(era: Any, hang: Handler) -> None:
     async with asyncio.timeout(5), ScriptedUpstream(era=era) as upstream, gateway_for(upstream, **IMPATIENT) as front:
         upstream.gate = hang
@@ -196,7 +197,7 @@ async def test_a_probe_and_a_handshake_without_an_end_are_given_up_in_time(era: 
         await recovers(front, upstream)
 
 
-@hangs
+@some_hangs
 async def test_a_probe_without_an_end_keeps_nobody_from_an_old_server(hang: Handler) -> None:
     async with asyncio.timeout(5), ScriptedUpstream() as upstream, gateway_for(upstream, **IMPATIENT) as front:
         upstream.on("server/discover", hang)
@@ -205,32 +206,31 @@ async def test_a_probe_without_an_end_keeps_nobody_from_an_old_server(hang: Hand
         assert len(upstream.received("server/discover")) == 1
 
 
-@both_kinds
 @hangs
-async def test_a_handshake_without_an_end_is_given_up_in_time(hang: Handler, capabilities: dict[str, Any]) -> None:
+async def test_a_handshake_without_an_end_is_given_up_in_time(hang: Handler) -> None:
     async with asyncio.timeout(5), ScriptedUpstream() as upstream, gateway_for(upstream, **IMPATIENT) as front:
         upstream.on("initialize", hang, times=1)
-        assert failure_of(await front.call(capabilities=capabilities)) == (504, "timeout", True)
+        assert failure_of(await front.call()) == (504, "timeout", True)
         assert "tools/call" not in upstream.methods()
-        await recovers(front, upstream, capabilities=capabilities)
+        await recovers(front, upstream)
 
 
-@both_kinds
 @pytest.mark.parametrize("method", ["tools/list", "logging/setLevel", "notifications/initialized"])
-@hangs
-async def test_what_the_gateway_asks_for_itself_holds_a_call_up_for_a_while_only(
-    hang: Handler, method: str, capabilities: dict[str, Any]
-) -> None:
+@some_hangs
+async def test_what_the_gateway_asks_for_itself_holds_a_call_up_for_a_while_only(hang: Handler, method: str) -> None:
     async with asyncio.timeout(5), ScriptedUpstream() as upstream, gateway_for(upstream, **IMPATIENT) as front:
         upstream.capabilities = {"tools": {}, "logging": {}}
         upstream.on("logging/setLevel", lambda wire: wire.result({}))
         upstream.on(method, hang)
         meta = {"io.modelcontextprotocol/logLevel": "info"}
-        await recovers(front, upstream, capabilities=capabilities, meta=meta)
+        await recovers(front, upstream, meta=meta)
 
 
-@both_eras
-@both_kinds
+@pytest.mark.parametrize(
+    ("era", "capabilities"),
+    [("legacy", QUIET), ("legacy", ASKS), ("modern", QUIET)],
+    ids=["shared-legacy", "exclusive-legacy", "modern"],
+)
 @hangs
 async def test_a_call_without_an_end_is_given_up_in_time_and_cancelled(
     hang: Handler, capabilities: dict[str, Any], era: Any
@@ -290,8 +290,23 @@ async def test_progress_keeps_a_call_alive_but_not_for_ever(era: Any) -> None:
         await recovers(front, upstream)
 
 
+@both_eras
+@both_kinds
+async def test_a_server_that_falls_silent_altogether_is_given_up_in_time_every_time(
+    capabilities: dict[str, Any], era: Any
+) -> None:
+    async with asyncio.timeout(8), ScriptedUpstream(era=era) as upstream, gateway_for(upstream, **IMPATIENT) as front:
+        await recovers(front, upstream, capabilities=capabilities)
+        upstream.gate = lambda wire: wire.reply(200) if wire.request.verb == "DELETE" else wire.hang()
+        for _ in range(2):
+            assert failure_of(await front.call(capabilities=capabilities))[:2] == (504, "timeout")
+        assert len(upstream.received("tools/call")) <= 3
+        upstream.gate = None
+        await recovers(front, upstream, capabilities=capabilities)
+
+
 async def test_a_slow_server_fails_only_those_who_waited_for_it() -> None:
-    async with asyncio.timeout(5), ScriptedUpstream() as upstream, gateway_for(upstream, timeout="150ms") as front:
+    async with asyncio.timeout(5), ScriptedUpstream() as upstream, gateway_for(upstream, timeout="200ms") as front:
         await front.call()
         upstream.on("tools/call", Wire.hang, times=1)
         slow = asyncio.create_task(front.call("slow"))
