@@ -21,9 +21,7 @@ async def servers() -> AsyncIterator[tuple[AskingServer, AskingServer]]:
 
 @pytest.fixture
 async def client(servers: tuple[AskingServer, AskingServer]) -> AsyncIterator[RoundClient]:
-    upstreams = {
-        name: {"url": server.url, "era": "legacy"} for name, server in zip(("one", "two"), servers, strict=True)
-    }
+    one, two = ({"url": server.url, "era": "legacy"} for server in servers)
     async with running_gateway(upstreams={"one": one, "two": two}) as gateway, RoundClient(gateway.url) as client:
         yield client
         await gateway.until_idle()
