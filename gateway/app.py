@@ -61,6 +61,7 @@ class Gateway:
         self._limit = StreamLimit(settings.server.max_listeners)
         self._token_sealer = Sealer(_state_keys(settings.state))
         self._sealer = RequestStateSealer(self._token_sealer, time.time)
+        self._merged: MergedUpstream | None = None
         self.upstreams = {name: self._build(name, upstream) for name, upstream in settings.upstreams.items()}
         self._is_serving = False
         self._drained_by_s: float | None = None
@@ -70,17 +71,24 @@ class Gateway:
         )
 
     def _build(self, name: str, settings: model.Upstream) -> AnyEraUpstream:
-        return build_upstream(_upstream_plan(name, settings, self._settings), self.rounds, self._sealer, self._limit)
+        plan = _upstream_plan(name, settings, self._settings)
+        return build_upstream(plan, self.rounds, self._sealer, self._limit, self._forget_lists)
+
+    def _forget_lists(self, _change: object) -> None:
+        """A server says that something has changed, or may have said so unheard."""
+        if self._merged is not None:
+            self._merged.forget()
 
     def _paths(self) -> dict[str, Upstream]:
         """The upstream behind each path: behind the plain one all of them, unless there is just one."""
         path = self._settings.server.path
         paths: dict[str, Upstream] = {f"{path}/{name}": upstream for name, upstream in self.upstreams.items()}
         is_merged = len(self.upstreams) > 1 or self._settings.prefix == "always"
-        front = self._merged() if is_merged else next(iter(self.upstreams.values()))
-        return {path: front, **paths}
+        if is_merged:
+            self._merged = self._merge()
+        return {path: self._merged or next(iter(self.upstreams.values())), **paths}
 
-    def _merged(self) -> MergedUpstream:
+    def _merge(self) -> MergedUpstream:
         settings = self._settings
         options = MergeOptions(
             is_prefixed=settings.prefix == "always" or (settings.prefix == "auto" and len(self.upstreams) > 1),

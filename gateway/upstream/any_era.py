@@ -30,6 +30,7 @@ class AnyEraUpstream:
         resolver: knows which of the two it is.
         background: the work that outlives requests.
         credentials: the headers that carry the credential for a caller's request.
+        owner: see `AnyEraUpstream.owner`.
         subscriptions: its listeners.
         passes_authorization: whether that credential is the caller's own.
     """
@@ -42,6 +43,7 @@ class AnyEraUpstream:
         resolver: EraResolver,
         background: Background,
         credentials: Callable[[Caller], Mapping[str, str]],
+        owner: Callable[[Caller], tuple[str, str]],
         subscriptions: Subscriptions,
         *,
         passes_authorization: bool,
@@ -53,6 +55,7 @@ class AnyEraUpstream:
         self._resolver = resolver
         self._background = background
         self._credentials = credentials
+        self._owner = owner
         self._subscriptions = subscriptions
         self._passes_authorization = passes_authorization
 
@@ -64,6 +67,10 @@ class AnyEraUpstream:
     def admits(self, principal: Principal) -> bool:
         """Whether a principal may use it."""
         return principal.may_use(self.name)
+
+    def owner(self, caller: Caller) -> tuple[str, str]:
+        """Whom the answers to a caller belong to: a principal, and a digest of the credential that was passed on."""
+        return self._owner(caller)
 
     async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
         """Serve one request of a modern client. Raises GatewayError."""

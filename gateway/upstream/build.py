@@ -19,7 +19,7 @@ from gateway.upstream.modern import ModernOptions, ModernUpstream
 from gateway.upstream.modern_listening import ModernSource
 from gateway.upstream.modern_rounds import ModernRounds
 from gateway.upstream.pool import PoolLimits, Reuse
-from gateway.upstream.subscriptions import Reports, Source, StreamLimit, Subscriptions
+from gateway.upstream.subscriptions import OnChange, Reports, Source, StreamLimit, Subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,11 @@ class UpstreamPlan:
 
 
 def build_upstream(
-    plan: UpstreamPlan, directory: RoundDirectory, sealer: RequestStateSealer, limit: StreamLimit
+    plan: UpstreamPlan,
+    directory: RoundDirectory,
+    sealer: RequestStateSealer,
+    limit: StreamLimit,
+    on_change: OnChange,
 ) -> AnyEraUpstream:
     """Build an upstream; nothing is connected yet.
 
@@ -57,6 +61,7 @@ def build_upstream(
         directory: where suspended rounds are kept.
         sealer: seals request states.
         limit: how many listeners the process may have.
+        on_change: told of every change of a list or resource that the gateway hears of.
     """
     http = UpstreamHttp(
         plan.name,
@@ -84,7 +89,7 @@ def build_upstream(
             return legacy.source(caller, reports)
         return ModernSource(plan.name, lambda request, stream: modern.serve(request, caller, stream), reports)
 
-    subscriptions = Subscriptions(owner, open_source, limit, background)
+    subscriptions = Subscriptions(owner, open_source, limit, background, on_change)
     legacy = LegacyUpstream(
         http,
         _legacy_options(plan),
@@ -109,6 +114,7 @@ def build_upstream(
         resolver,
         background,
         credentials,
+        owner,
         subscriptions,
         passes_authorization=plan.passes_authorization,
     )

@@ -23,11 +23,12 @@ from gateway.wire.jsonrpc import JsonObject, notification
 MERGE_S: Final = 0.05
 """How long a change waits for others like it."""
 
-MOST_URIS: Final = 1000
-"""How many resources one listener may watch; the acknowledgement leaves the others out."""
-
 _MOST_PENDING: Final = 1000
 _RETRY_AFTER_S: Final = "30"
+
+
+OnChange = Callable[[JsonObject | None], None]
+"""Is told what a server says has changed; None: something may have, unheard."""
 
 
 class Source(Protocol):
@@ -98,19 +99,24 @@ class _Group:
     Args:
         publish: takes what has changed.
         forget: whoever comes next does not belong to this group.
+        on_gap: told when changes may have gone unheard.
     """
 
     source: Source
 
-    def __init__(self, publish: Callable[[JsonObject], None], forget: Callable[[], None]) -> None:
+    def __init__(
+        self, publish: Callable[[JsonObject], None], forget: Callable[[], None], on_gap: Callable[[], None]
+    ) -> None:
         self.changed = publish
         self.forget = forget
+        self._on_gap = on_gap
         self.members = 0
         self.streams: set[_Stream] = set()
         self.failure: Exception | None = None
 
     def missed(self) -> None:
         """Changes may have gone unheard."""
+        self._on_gap()
         for stream in self.streams:
             stream.subscription.offer_all()
             stream.is_due.set()
@@ -131,6 +137,8 @@ class Subscriptions:
         open_source: makes the source for a caller; it is told where to report to.
         limit: how many listeners the process may have.
         background: where listeners are waved off that nobody waits for.
+        on_change: told of every change before the listeners are, whether or not there are any; None: some may have
+            gone unheard.
     """
 
     def __init__(
@@ -139,11 +147,13 @@ class Subscriptions:
         open_source: Callable[[Caller, Reports], Source],
         limit: StreamLimit,
         background: Background,
+        on_change: OnChange,
     ) -> None:
         self._key_of = key_of
         self._open_source = open_source
         self._limit = limit
         self._background = background
+        self._on_change = on_change
         self._groups: dict[Hashable, _Group] = {}
         self._pending: dict[tuple[Hashable, Change], JsonObject | None] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -165,7 +175,7 @@ class Subscriptions:
             group.members += 1
             granted = Filter()
             try:
-                granted = await group.source.join(Filter.of_request(request.params).at_most(MOST_URIS))
+                granted = await group.source.join(Filter.of_request(request.params))
                 await self._stream(_Stream(Subscription(request.id, granted)), group, client)
             finally:
                 self._leave(group, granted)
@@ -184,6 +194,7 @@ class Subscriptions:
             message: the notification.
             owner: the key of the callers on whose session it was heard.
         """
+        self._on_change(message)
         if not self._groups:
             return
         params = message.get("params")
@@ -236,7 +247,11 @@ class Subscriptions:
     # --- those who share a source ---
 
     def _open_group(self, key: Hashable, caller: Caller) -> _Group:
-        group = _Group(lambda message: self.publish(message, key), lambda: self._forget(key, group))
+        group = _Group(
+            lambda message: self.publish(message, key),
+            lambda: self._forget(key, group),
+            lambda: self._on_change(None),
+        )
         group.source = self._open_source(caller, group)
         self._groups[key] = group
         return group
