@@ -57,7 +57,7 @@ QUICK: Final = Plan(
     seconds=0.3,
     warm_up_s=0.3,
     cold_starts=1,
-    suspended=64,
+    suspended=320,
 )
 
 FLOORS: Final = {"json-1k-c32": 0.4}
