@@ -106,10 +106,6 @@ class Filter:
         whole = next((whole for whole in _wholes(uri) if whole in self.uris), None)
         return None if whole is None else (method, whole)
 
-    def at_most(self, uris: int) -> "Filter":
-        """The same with a bounded number of resources."""
-        return self if len(self.uris) <= uris else Filter(self.lists, frozenset(sorted(self.uris)[:uris]))
-
 
 def _wholes(uri: str) -> Iterable[str]:
     """Every resource that one with this URI may be a part of, the nearest first; with and without a final slash."""

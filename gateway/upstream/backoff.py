@@ -12,11 +12,11 @@ class Backoff:
     """The pauses of one thing that is opened again and again.
 
     Args:
-        pauses_s: one after the other; the last one is repeated.
+        pauses_s: one after the other; the last one is repeated. By default `PAUSES_S`.
     """
 
-    def __init__(self, pauses_s: Sequence[float] = PAUSES_S) -> None:
-        self._pauses_s = pauses_s
+    def __init__(self, pauses_s: Sequence[float] | None = None) -> None:
+        self._pauses_s = pauses_s or PAUSES_S
         self._failures = 0
         self._opened_s = float("-inf")
 

@@ -153,7 +153,8 @@ class LegacySource:
         if before is not None:
             self._background.run(before.close())
             await self._resources.renew(session.ask)
-            self._reports.missed()
+            if self._listener is not None and not self._listener.ended.is_set():
+                self._reports.missed()
         return session
 
     async def _keep(self) -> None:
