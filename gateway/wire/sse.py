@@ -15,6 +15,9 @@ COMMENT: Final = b": keep-alive\n\n"
 """Keeps proxies from cutting a quiet stream; no event for the reader."""
 
 _BOM = b"\xef\xbb\xbf"
+_DATA = b"data: "
+_USUAL_HEADS = (_DATA, b"event: message\ndata: ", b"event: message\r\ndata: ")
+"""How the SDKs begin an event that has no id."""
 _MAX_RETRY_DIGITS = 9
 
 
@@ -70,10 +73,10 @@ class SseParser:
             SseOverflow: an event is over the limit. Events completed before it are returned first, and the
                 next call raises, as does every one after it.
         """
-        if self._is_one_event(chunk):
+        if (data := self._only_data(chunk)) is not None:
             self._head = None
             self._after_cr = False
-            return [SseEvent("message", chunk[6:-2], self._id, self.retry_ms)]
+            return [SseEvent("message", data, self._id, self.retry_ms)]
         events: list[SseEvent] = []
         try:
             self._read(self._with_lf(chunk), events)
@@ -98,18 +101,20 @@ class SseParser:
             self._dispatch(events)
         return events
 
-    def _is_one_event(self, chunk: bytes) -> bool:
-        """Whether a chunk is one event of one data line, with nothing left from before: the usual case."""
-        return (
-            chunk.startswith(b"data: ")
-            and chunk.find(b"\n") == len(chunk) - 2
-            and chunk.endswith(b"\n\n")
-            and b"\r" not in chunk
-            and not (self._line or self._data or self._event or self._head or self._is_overflowed)
+    def _only_data(self, chunk: bytes) -> bytes | None:
+        """The data of a chunk that is one event of one data line, with nothing left from before: the usual case."""
+        start = next((len(head) for head in _USUAL_HEADS if chunk.startswith(head)), None)
+        if start is None or self._line or self._data or self._event or self._head or self._is_overflowed:
+            return None
+        end = len(chunk) - (4 if chunk.endswith(b"\r\n\r\n") else 2)
+        is_whole = (
+            chunk.endswith((b"\n\n", b"\r\n\r\n"))
+            and chunk.find(b"\n", start, end) == -1 == chunk.find(b"\r", start, end)
             and self._id == self.last_event_id
-            and len(chunk) - 2 <= self._max
-            and not chunk[6:7].isspace()
+            and end - start + len(_DATA) <= self._max
+            and not chunk[start : start + 1].isspace()
         )
+        return chunk[start:end] if is_whole and end > start else None
 
     def _with_lf(self, chunk: bytes) -> bytes:
         """Drop a leading byte order mark, and make each of CRLF, CR and LF one LF, across chunks."""
