@@ -8,12 +8,12 @@ from gateway.core.principal import Caller, Principal
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.era import EraResolver
-from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.legacy import LegacyUpstream
 from gateway.upstream.legacy_call import ClientStream
 from gateway.upstream.modern import ModernUpstream
 from gateway.upstream.refusal import UpstreamRefused
 from gateway.upstream.subscriptions import Subscriptions
+from gateway.upstream.transport import Transport
 from gateway.wire import methods
 
 _DOUBTFUL = frozenset({"nonsense", "session_lost"})
@@ -37,7 +37,7 @@ class AnyEraUpstream:
 
     def __init__(
         self,
-        http: UpstreamHttp,
+        http: Transport,
         legacy: LegacyUpstream,
         modern: ModernUpstream,
         resolver: EraResolver,

@@ -15,9 +15,8 @@ from gateway import __version__
 from gateway.core import era
 from gateway.core.era import Era, Legacy, Modern, NoVerdict, Verdict
 from gateway.errors import UpstreamError
-from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.refusal import UpstreamRefused
-from gateway.upstream.reply import Reply
+from gateway.upstream.transport import Answer, Transport
 from gateway.wire.jsonrpc import Json, JsonObject, decode, encode
 
 log = structlog.get_logger()
@@ -47,7 +46,7 @@ class EraResolver:
 
     def __init__(
         self,
-        http: UpstreamHttp,
+        http: Transport,
         *,
         configured: Era | None = None,
         timeout_s: float = 10.0,
@@ -176,7 +175,7 @@ async def _works(initialize: Initialize) -> bool:
     return True
 
 
-async def read_answer(reply: Reply) -> bytes:
+async def read_answer(reply: Answer) -> bytes:
     """The message that answers the probe; `b""` if there is none."""
     if reply.kind == "json":
         return await reply.read_message_bytes()

@@ -14,10 +14,9 @@ from gateway.core.session import Negotiated, SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.faults import no_answer, unreachable
-from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.legacy_session import SESSION_ID, LegacySession, OnChange
 from gateway.upstream.refusal import refusal_of
-from gateway.upstream.reply import Reply
+from gateway.upstream.transport import Answer, Transport
 from gateway.wire import methods
 from gateway.wire.jsonrpc import Json, JsonObject, decode, encode, notification, request, response
 
@@ -51,7 +50,7 @@ class Handshake:
         timeout_s: for the whole handshake, and for each small request of the gateway's own in the session.
     """
 
-    def __init__(self, http: UpstreamHttp, background: Background, on_change: OnChange, timeout_s: float) -> None:
+    def __init__(self, http: Transport, background: Background, on_change: OnChange, timeout_s: float) -> None:
         self._http = http
         self._background = background
         self._on_change = on_change
@@ -86,7 +85,7 @@ class Handshake:
         await self._acknowledge(session)
         return session
 
-    async def _initialize(self, introduction: Introduction) -> tuple[Reply, Negotiated]:
+    async def _initialize(self, introduction: Introduction) -> tuple[Answer, Negotiated]:
         params = facts.initialize_params(introduction.capabilities, introduction.client_info)
         message = request(_REQUEST_ID, methods.INITIALIZE, params)
         reply = await self._http.post(encode(message), introduction.credentials)
@@ -96,7 +95,7 @@ class Handshake:
             self._background.run(self._delete(reply, introduction.credentials))
             raise
 
-    async def _read_answer(self, reply: Reply, credentials: Mapping[str, str]) -> Negotiated:
+    async def _read_answer(self, reply: Answer, credentials: Mapping[str, str]) -> Negotiated:
         if reply.status == 200 and reply.kind == "sse":
             answer = await self._read_stream(reply, credentials)
         else:
@@ -107,14 +106,14 @@ class Handshake:
             raise no_answer(self._http.name, reply.status, reply.headers)
         return self._negotiate(answer)
 
-    async def _read_body(self, reply: Reply) -> Json:
+    async def _read_body(self, reply: Answer) -> Json:
         body = await reply.read_message_bytes()
         try:
             return decode(body) if body else None
         except ValueError:
             return None
 
-    async def _read_stream(self, reply: Reply, credentials: Mapping[str, str]) -> Json:
+    async def _read_stream(self, reply: Answer, credentials: Mapping[str, str]) -> Json:
         """Read up to the result; a ping that comes before it must be answered even now."""
         try:
             async for event in reply.events():
@@ -129,13 +128,13 @@ class Handshake:
             reply.finish()
         return None
 
-    async def _pong(self, reply: Reply, credentials: Mapping[str, str], ping: JsonObject) -> None:
+    async def _pong(self, reply: Answer, credentials: Mapping[str, str], ping: JsonObject) -> None:
         try:
             (await self._http.post(encode(response(ping["id"], {})), _headers(reply, credentials))).finish()
         except UpstreamError:
             return
 
-    async def _delete(self, reply: Reply, credentials: Mapping[str, str]) -> None:
+    async def _delete(self, reply: Answer, credentials: Mapping[str, str]) -> None:
         """End a session that the server opened although its handshake came to nothing."""
         if not reply.headers.get(SESSION_ID):
             return
@@ -178,7 +177,7 @@ class Handshake:
             return
 
 
-def _headers(reply: Reply, credentials: Mapping[str, str]) -> Mapping[str, str]:
+def _headers(reply: Answer, credentials: Mapping[str, str]) -> Mapping[str, str]:
     """What a message carries while the handshake is under way."""
     session_id = reply.headers.get(SESSION_ID)
     return {**credentials, SESSION_ID: session_id} if session_id else credentials

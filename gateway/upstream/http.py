@@ -81,6 +81,11 @@ class UpstreamHttp:
         self._endings = Endings()
         self._session: aiohttp.ClientSession | None = None
 
+    @property
+    def url(self) -> str:
+        """Where requests go: the configured URL, or where a redirect within its origin led."""
+        return str(self._target)
+
     async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
         """POST one message. Never sent twice: aiohttp repeats idempotent methods only.
 

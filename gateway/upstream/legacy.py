@@ -22,7 +22,6 @@ from gateway.errors import GatewayError, ProtocolError, UpstreamError
 from gateway.translate import discovery
 from gateway.translate.requests import to_legacy_request
 from gateway.upstream.background import Background
-from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.legacy_call import ClientStream, Ending, LegacyCall
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_results import LegacyResults
@@ -32,6 +31,7 @@ from gateway.upstream.legacy_sessions import LegacySessions, Wanted
 from gateway.upstream.listening import LegacySource
 from gateway.upstream.subscriptions import Reports
 from gateway.upstream.tool_marks import ToolMarks
+from gateway.upstream.transport import Transport
 from gateway.wire import codes, meta, methods
 from gateway.wire.jsonrpc import JsonObject
 from gateway.wire.jsonrpc import request as to_request
@@ -53,7 +53,7 @@ class LegacyUpstream:
 
     def __init__(
         self,
-        http: UpstreamHttp,
+        http: Transport,
         options: LegacyOptions,
         rounds: LegacyRounds,
         background: Background,

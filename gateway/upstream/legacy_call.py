@@ -39,8 +39,8 @@ from gateway.upstream.background import Background
 from gateway.upstream.faults import nonsense
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
 from gateway.upstream.refusal import UpstreamRefused
-from gateway.upstream.reply import Reply
 from gateway.upstream.resumption import Resumption
+from gateway.upstream.transport import Answer
 from gateway.wire.jsonrpc import Json, JsonObject
 
 Ending: TypeAlias = RequireInput | Complete | Fail
@@ -235,14 +235,14 @@ class LegacyCall:
             if not self._has_responded and not self.exchange.is_closed:
                 raise nonsense(self.session.name, "answered some other request than the one that was sent")
             return
-        stream: Reply | None = answer
+        stream: Answer | None = answer
         while stream is not None:
             broke = await self._read(stream)
             if self._has_responded or self.exchange.is_closed:
                 return
             stream = await self._pick_up(broke)
 
-    async def _read(self, stream: Reply) -> UpstreamError | None:
+    async def _read(self, stream: Answer) -> UpstreamError | None:
         """Read a stream to the response or to its end; say how it broke, if it did not end in order."""
         try:
             async for event in stream.events():
@@ -264,7 +264,7 @@ class LegacyCall:
                 stream.close()
         return None
 
-    async def _pick_up(self, broke: UpstreamError | None) -> Reply | None:
+    async def _pick_up(self, broke: UpstreamError | None) -> Answer | None:
         """After a stream ended without the response: wait until it may be picked up, and do so."""
         while True:
             error = broke or self._resumption.unfinished()

@@ -17,9 +17,8 @@ from gateway.core.session import Negotiated, SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.faults import no_answer
-from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.refusal import UpstreamRefused, refusal_of
-from gateway.upstream.reply import Reply
+from gateway.upstream.transport import Answer, Transport
 from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import (
     Json,
@@ -79,7 +78,7 @@ class LegacySession:
 
     def __init__(
         self,
-        http: UpstreamHttp,
+        http: Transport,
         key: SessionKey,
         credentials: Mapping[str, str],
         session_id: str | None,
@@ -130,7 +129,7 @@ class LegacySession:
 
     # --- sending ---
 
-    async def request(self, message: JsonObject) -> JsonObject | Reply:
+    async def request(self, message: JsonObject) -> JsonObject | Answer:
         """Send a request.
 
         Returns:
@@ -201,7 +200,7 @@ class LegacySession:
         answer = await self.request(request(request_id, method, params))
         return answer if isinstance(answer, dict) else await self.read_response(answer, request_id)
 
-    async def read_response(self, stream: Reply, request_id: str) -> JsonObject:
+    async def read_response(self, stream: Answer, request_id: str) -> JsonObject:
         """Read a stream up to the response, attending to whatever else is on it.
 
         Raises:
@@ -309,7 +308,7 @@ class LegacySession:
         finally:
             self._posting -= 1
 
-    async def _read_answer(self, reply: Reply) -> Json:
+    async def _read_answer(self, reply: Answer) -> Json:
         """The decoded body; None if there is none, or it is not JSON in a reply that failed anyway."""
         if reply.kind == "sse":
             return await self._read_refusal(reply)
@@ -321,7 +320,7 @@ class LegacySession:
         except ValueError:
             return None
 
-    async def _read_refusal(self, stream: Reply) -> Json:
+    async def _read_refusal(self, stream: Answer) -> Json:
         """What a server that answers everything with a stream has to say to a refused request; None if nothing."""
         try:
             async for event in stream.events():
@@ -343,7 +342,7 @@ class LegacySession:
         # An error in a 200 may be that of a tool which lost a session of its own, and ran: so the server is asked.
         return status != 200 or message["method"] == methods.PING or not await self.ping()
 
-    def _learn_id(self, reply: Reply) -> None:
+    def _learn_id(self, reply: Answer) -> None:
         """Some servers hand out the session id with a later response than that of `initialize`."""
         if self.id is None and reply.status < 300 and (session_id := reply.headers.get(SESSION_ID)):
             self.id = session_id

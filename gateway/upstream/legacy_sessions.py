@@ -16,11 +16,11 @@ from gateway.core.session import SessionKey
 from gateway.translate.capabilities import can_ask, canonical, to_legacy_capabilities
 from gateway.upstream.background import Background
 from gateway.upstream.handshake import Handshake, Introduction
-from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_session import LegacySession, OnChange
 from gateway.upstream.listener import Listener
 from gateway.upstream.pool import SessionPool
+from gateway.upstream.transport import Transport
 from gateway.wire.jsonrpc import JsonObject
 from gateway.wire.versions import LATEST_LEGACY
 
@@ -58,7 +58,7 @@ class LegacySessions:
 
     def __init__(
         self,
-        http: UpstreamHttp,
+        http: Transport,
         options: LegacyOptions,
         background: Background,
         on_change: OnChange,

@@ -14,7 +14,7 @@ from gateway.core.incoming import split
 from gateway.errors import UpstreamError
 from gateway.upstream.backoff import Backoff
 from gateway.upstream.legacy_session import LegacySession
-from gateway.upstream.reply import Reply
+from gateway.upstream.transport import Answer
 from gateway.wire.jsonrpc import decode
 
 OPEN_TIMEOUT_S: Final = 1.0
@@ -88,7 +88,7 @@ class Listener:
                 retry_ms = await self._read(reply)
             await self._pause(retry_ms)
 
-    async def _get(self) -> Reply | None:
+    async def _get(self) -> Answer | None:
         """The answer to a GET, closed unless it is a stream; None if there was none."""
         try:
             reply = await self._session.http.get(self._session.headers)
@@ -107,7 +107,7 @@ class Listener:
             self._session.is_dead = True
             self._session.is_forgotten = status in _FORGOTTEN
 
-    async def _read(self, reply: Reply) -> int | None:
+    async def _read(self, reply: Answer) -> int | None:
         """Pass on what comes until the stream ends; say after how long the server wants to be asked again."""
         self._open()
         try:

@@ -30,9 +30,8 @@ from gateway.core.principal import Caller
 from gateway.errors import UpstreamError
 from gateway.upstream import faults
 from gateway.upstream.era import CLIENT_INFO, read_answer
-from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.refusal import UpstreamRefused
-from gateway.upstream.reply import Reply
+from gateway.upstream.transport import Answer, Transport
 from gateway.wire import methods
 from gateway.wire.jsonrpc import Json, JsonObject, decode, encode
 
@@ -89,7 +88,7 @@ class ModernUpstream:
 
     def __init__(
         self,
-        http: UpstreamHttp,
+        http: Transport,
         *,
         credentials: Callable[[Caller], Awaitable[Mapping[str, str]]],
         seal: Seal,
@@ -149,7 +148,7 @@ class ModernUpstream:
                 raise
             raise UpstreamError(self.name, "timeout", f"Upstream {self.name!r} {clock.complaint}") from None
 
-    async def _send(self, call: ModernCall, headers: Mapping[str, str]) -> Reply:
+    async def _send(self, call: ModernCall, headers: Mapping[str, str]) -> Answer:
         """Send the request; a second time only if the server turned it away for the moment, and it is a mere look."""
         body = encode(call.message())
         reply = await self._http.post(body, headers)
@@ -161,7 +160,7 @@ class ModernUpstream:
                 reply = await self._http.post(body, headers)
         return reply
 
-    async def _read(self, call: ModernCall, reply: Reply, client: ClientStream, clock: "_Clock") -> JsonObject:
+    async def _read(self, call: ModernCall, reply: Answer, client: ClientStream, clock: "_Clock") -> JsonObject:
         if reply.kind == "sse":
             message = await self._read_stream(call, reply, client, clock)
         else:
@@ -177,7 +176,7 @@ class ModernUpstream:
             raise faults.no_answer(self.name, reply.status, reply.headers)
         return message
 
-    async def _read_body(self, call: ModernCall, reply: Reply) -> JsonObject | None:
+    async def _read_body(self, call: ModernCall, reply: Answer) -> JsonObject | None:
         if reply.kind != "json":
             return None
         try:
@@ -187,7 +186,7 @@ class ModernUpstream:
         return message if call.is_response(message, is_alone=True) else None
 
     async def _read_stream(
-        self, call: ModernCall, reply: Reply, client: ClientStream, clock: "_Clock"
+        self, call: ModernCall, reply: Answer, client: ClientStream, clock: "_Clock"
     ) -> JsonObject | None:
         async for event in reply.events():
             try:
@@ -290,7 +289,7 @@ def _extensions_of(value: JsonObject) -> frozenset[str]:
     return frozenset(extensions) - UNSERVED_EXTENSIONS if isinstance(extensions, dict) else frozenset()
 
 
-def _refusal(reply: Reply, message: JsonObject | None) -> UpstreamRefused:
+def _refusal(reply: Answer, message: JsonObject | None) -> UpstreamRefused:
     error = message.get("error") if message is not None else None
     challenge = reply.headers.get("WWW-Authenticate")
     return UpstreamRefused(reply.status, challenge, error if isinstance(error, dict) else None)

@@ -6,7 +6,7 @@ from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.errors import UpstreamError
 from gateway.translate.rpc_errors import to_modern_error
-from gateway.upstream.reply import Reply
+from gateway.upstream.transport import Answer
 from gateway.wire import codes
 from gateway.wire.jsonrpc import Json, JsonObject, RequestId, error_object
 
@@ -54,7 +54,7 @@ class UpstreamRefused(Exception):  # noqa: N818 -- what the upstream did, to be 
         raise UpstreamError(upstream, "unauthorized", message) from self
 
 
-def refusal_of(reply: Reply, answer: Json, request_id: RequestId | None = None) -> UpstreamRefused:
+def refusal_of(reply: Answer, answer: Json, request_id: RequestId | None = None) -> UpstreamRefused:
     """Read a 401 or 403.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.errors import UpstreamError
 from gateway.upstream.legacy_session import LegacySession
-from gateway.upstream.reply import Reply
+from gateway.upstream.transport import Answer
 from gateway.wire.sse import SseEvent
 
 MAX_ATTEMPTS: Final = 5
@@ -61,7 +61,7 @@ class Resumption:
             del self._seen[next(iter(self._seen))]
         return event.id in self._before
 
-    def note(self, stream: Reply) -> None:
+    def note(self, stream: Answer) -> None:
         """Remember where a stream ended."""
         if stream.last_event_id is not None and stream.last_event_id != self._last_event_id:
             self._last_event_id = stream.last_event_id
@@ -69,7 +69,7 @@ class Resumption:
         if stream.retry_ms is not None:
             self._retry_ms = stream.retry_ms
 
-    async def open(self) -> Reply | None:
+    async def open(self) -> Answer | None:
         """Ask for the rest of the stream; None if this attempt failed."""
         self.wanted.clear()
         await asyncio.sleep(self._pause_s())
