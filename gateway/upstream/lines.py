@@ -1,0 +1,65 @@
+"""Bytes in chunks, as lines of any length up to a limit."""
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+EDGE_BYTES: Final = 4096
+"""How much of a line over the limit is kept, from its start and from its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlong:
+    """A line over the limit: its first and its last bytes."""
+
+    head: bytes
+    tail: bytes
+
+
+Line: TypeAlias = bytes | Overlong
+
+
+class Lines:
+    """Makes lines of chunks; time linear in the bytes, whatever the chunks.
+
+    Args:
+        most: the bytes that a line may have.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._tail = b""
+
+    def feed(self, chunk: bytes) -> list[Line]:
+        """Take the next bytes and return the lines that they complete, without their ends."""
+        *ends, rest = chunk.split(b"\n")
+        found: list[Line] = []
+        for part in ends:
+            self._add(part)
+            found.append(self._take())
+        self._add(rest)
+        return found
+
+    def close(self) -> list[Line]:
+        """Take the end: a line that lacks its own is one all the same."""
+        return [self._take()] if self._size else []
+
+    def _add(self, part: bytes) -> None:
+        if not part:
+            return
+        is_over = self._size > self._most
+        self._size += len(part)
+        if self._size <= self._most:
+            self._parts.append(part)
+            return
+        if not is_over:
+            head = b"".join([*self._parts, part])[:EDGE_BYTES]
+            self._parts = [head]
+        self._tail = (self._tail + part[-EDGE_BYTES:])[-EDGE_BYTES:]
+
+    def _take(self) -> Line:
+        whole = b"".join(self._parts)
+        line: Line = whole.removesuffix(b"\r") if self._size <= self._most else Overlong(whole, self._tail)
+        self._parts, self._size, self._tail = [], 0, b""
+        return line
