@@ -15,12 +15,12 @@ from starlette.types import Receive, Scope, Send
 from gateway.core.front_door import FrontDoor, Headers, body_too_large, check_head, cors_headers, preflight
 from gateway.core.inbound import validate
 from gateway.core.inbound_params import check_params
-from gateway.core.inbound_request import InboundError, InboundNotification, InboundRequest
+from gateway.core.inbound_request import InboundError, InboundNotification, InboundRequest, shown
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller, Principal
-from gateway.errors import ErrorReply, GatewayError, ProtocolError, to_reply
+from gateway.errors import ErrorReply, GatewayError, ProtocolError, UpstreamError, to_reply
 from gateway.server.replies import ClientReply, RawHeaders, ReplyTimes, send_empty, send_json, to_raw
-from gateway.wire import codes
+from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import JsonObject, RequestId, encode, error_object, error_response
 
 log = structlog.get_logger()
@@ -28,6 +28,11 @@ log = structlog.get_logger()
 CLIENT_LEFT: Final = 499
 """The status in the log for a request whose client did not wait for the reply."""
 
+STOPPING: Final = 503
+"""Likewise, for one that was cut short because the gateway stops."""
+
+_NOTHING: Final[dict[str, object]] = {}
+_NAMED: Final = (methods.TOOLS_CALL, methods.PROMPTS_GET)
 _AUTHORIZATION: Final = b"authorization"
 _OPTIONS: Final = "OPTIONS"
 
@@ -86,22 +91,23 @@ class Endpoint:
         headers = Headers(scope["headers"])
         method: str = scope["method"]
         request_id: RequestId | None = None
-        cors: RawHeaders = []
+        cors = to_raw(cors_headers(headers, self._door))
         try:
             if method == _OPTIONS:
                 await send_empty(send, 204, to_raw(preflight(headers, self._door)))
                 return
             check_head(method, headers, self._door)
-            cors = to_raw(cors_headers(headers, self._door))
             principal = self._authenticate(headers)
             body = await self._read_body(receive)
             message = validate(headers, body)
             if isinstance(message, InboundNotification):
                 await send_empty(send, 202, cors)
+                self._log(started_s, 202, rpc_method=shown(message.method), principal=principal.name)
                 return
             request_id = message.id
             check_params(message)
         except ClientGone:
+            self._log(started_s, CLIENT_LEFT)
             return
         except ProtocolError as error:
             request_id = error.request_id if isinstance(error, InboundError) else request_id
@@ -111,28 +117,40 @@ class Endpoint:
         await self._serve(message, caller, ClientReply(message.id, receive, send, cors, self._times), started_s)
 
     async def _serve(self, request: InboundRequest, caller: Caller, reply: ClientReply, started_s: float) -> None:
+        status, told = STOPPING, _NOTHING
         try:
-            outcome = await self._outcome(request, caller, reply)
-            await reply.finish(outcome)
-            self._log(request, caller, reply, outcome, started_s)
+            outcome, reason = await self._reply(request, caller, reply)
+            status = 200 if reply.is_stream else outcome.status
+            told = {**_told(outcome), "reason": reason}
         except asyncio.CancelledError:
             if not reply.has_left:
                 raise
+            status, told = CLIENT_LEFT, _NOTHING
             _uncancel()
-            left = Outcome({"error": {}}, CLIENT_LEFT)
-            self._log(request, caller, reply, left, started_s)
         finally:
             reply.close()
+            about = {"rpc_method": request.method, "target": _loggable_target(request)}
+            self._log(started_s, status, **about, principal=caller.principal.name, **told, stream=reply.is_stream)
 
-    async def _outcome(self, request: InboundRequest, caller: Caller, reply: ClientReply) -> Outcome:
+    async def _reply(self, request: InboundRequest, caller: Caller, reply: ClientReply) -> tuple[Outcome, str | None]:
+        outcome, reason = await self._outcome(request, caller, reply)
         try:
-            return await self._upstream.serve(request, caller, reply)
+            await reply.finish(outcome)
+        except ValueError:  # more can be read than can be written: the depth of nesting has two limits
+            name = self._upstream.name
+            error = UpstreamError(name, "nonsense", f"Upstream {name!r} sent a result that is nested too deeply")
+            outcome, reason = Outcome.of_error(to_reply(error)), error.reason
+            await reply.finish(outcome)
+        return outcome, reason
+
+    async def _outcome(self, request: InboundRequest, caller: Caller, reply: ClientReply) -> tuple[Outcome, str | None]:
+        """What the request came to, and a word for the log if it failed on the gateway's side."""
+        try:
+            return await self._upstream.serve(request, caller, reply), None
         except GatewayError as error:
-            if isinstance(error, ProtocolError) and error.reason is not None:
-                log.info("refused", upstream=self._upstream.name, rpc_method=request.method, reason=error.reason)
-            return Outcome.of_error(to_reply(error))
+            return Outcome.of_error(to_reply(error)), getattr(error, "reason", None)
         except Exception:
-            return Outcome.of_error(_unforeseen(self._upstream.name, request.method))
+            return Outcome.of_error(_unforeseen(self._upstream.name, request.method)), "unforeseen"
 
     def _authenticate(self, headers: Headers) -> Principal:
         principal = self._authenticator.authenticate(headers)
@@ -173,37 +191,24 @@ class Endpoint:
         reply: ErrorReply = to_reply(error)
         body = encode(error_response(request_id, reply.error))
         await send_json(send, reply.status, body, [*cors, *to_raw(reply.headers)])
-        log.info(
-            "request refused",
-            upstream=self._upstream.name,
-            status=reply.status,
-            code=error.code,
-            reason=error.reason or error.message,
-            ms=_elapsed_ms(started_s),
-        )
+        self._log(started_s, reply.status, code=error.code, reason=error.reason or error.message)
 
-    def _log(
-        self, request: InboundRequest, caller: Caller, reply: ClientReply, outcome: Outcome, started_s: float
-    ) -> None:
-        result = outcome.body.get("result")
-        error = outcome.body.get("error")
-        log.info(
-            "request",
-            upstream=self._upstream.name,
-            rpc_method=request.method,
-            target=_loggable_target(request),
-            principal=caller.principal.name,
-            status=200 if reply.is_stream and outcome.status != CLIENT_LEFT else outcome.status,
-            code=error.get("code") if isinstance(error, dict) else None,
-            result=result.get("resultType") if isinstance(result, dict) else None,
-            stream=reply.is_stream,
-            ms=_elapsed_ms(started_s),
-        )
+    def _log(self, started_s: float, status: int, **told: object) -> None:
+        """The one line that the log has for a request; members that are None do not show."""
+        log.info("request", upstream=self._upstream.name, status=status, **told, ms=_elapsed_ms(started_s))
 
 
 def _loggable_target(request: InboundRequest) -> str | None:
     """The name of a tool or prompt; a URI may hold what nobody should log."""
-    return request.target if "name" in request.params else None
+    return shown(request.target) if request.method in _NAMED else None
+
+
+def _told(outcome: Outcome) -> dict[str, object]:
+    """What the log tells of an outcome: the code of an error, or the kind of a result."""
+    error, result = outcome.body.get("error"), outcome.body.get("result")
+    if isinstance(error, dict):
+        return {"code": error.get("code")}
+    return {"result": result.get("resultType")} if isinstance(result, dict) else {}
 
 
 def _authorization(headers: Headers) -> str | None:

@@ -73,12 +73,24 @@ class ClientReply:
         self._timer = self._loop.call_later(_WATCH_AFTER_S, self._watch)
 
     async def notify(self, notification: JsonObject) -> None:
-        """Send a notification; begins the stream if it has not begun. Waits while the client reads slowly."""
-        if not self._is_done:
-            await self._write(encode_event(encode(notification)))
+        """Send a notification; begins the stream if it has not begun. Waits while the client reads slowly.
+
+        One that cannot be written as JSON is dropped.
+        """
+        if self._is_done:
+            return
+        try:
+            body = encode(notification)
+        except ValueError:
+            return
+        await self._write(encode_event(body))
 
     async def finish(self, outcome: Outcome) -> None:
-        """Send the response and end the reply."""
+        """Send the response and end the reply.
+
+        Raises:
+            ValueError: the outcome cannot be written as JSON; nothing was sent.
+        """
         body = encode({"jsonrpc": "2.0", "id": self._request_id, **outcome.body})
         self._stop()
         if self._comment is not None:

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from hashlib import sha256
 from typing import Any, Literal
 
 import httpx
 import pytest
 
 from gateway.server.endpoint import CLIENT_LEFT
+from tests.support.api_keys import keys
 from tests.support.gateway_app import BOUND_S, Answer, Front, gateway_for
 from tests.support.messages import PREFIX, good_request
 from tests.support.raw_http import connect
@@ -116,12 +116,6 @@ async def test_progress_of_another_call_in_flight_is_not_given_to_this_one(era: 
         for text, answer in zip("ab", answers, strict=True):
             own = {"progressToken": text, "progress": 1, "message": text}
             assert [note["params"] for note in answer.notifications] == [own]
-
-
-def keys(**named: str) -> dict[str, Any]:
-    """Authentication by key."""
-    entries = [{"name": name, "sha256": sha256(key.encode()).hexdigest()} for name, key in named.items()]
-    return {"auth": {"type": "api_key", "keys": entries}}
 
 
 @eras
