@@ -4,6 +4,7 @@ The server side of `Mcp-Param-*` is the gateway's, since a legacy server knows n
 know a tool's marks before the first call of it. 2026-07-28, basic/transports/streamable-http, "Custom Headers".
 """
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class ToolMarks:
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
         self._known: OrderedDict[SessionKey, _Known] = OrderedDict()
+        self._looking: dict[SessionKey, asyncio.Task[Marks]] = {}
         self._changes = 0
 
     def known(self, key: SessionKey) -> Marks | None:
@@ -64,9 +66,24 @@ class ToolMarks:
     async def learn(self, session: LegacySession) -> Marks:
         """List the tools, all pages of them. A server that will not tell is taken to have no marks, for a while.
 
+        Concurrent first calls share one look; one whose client leaves does not take it away from the others.
+
         Raises:
             SessionExpired: the server does not know the session.
         """
+        looking = self._looking.get(session.key)
+        if looking is None:
+            looking = asyncio.get_running_loop().create_task(self._look(session))
+            self._looking[session.key] = looking
+            looking.add_done_callback(lambda done: self._looked(session.key, done))
+        return await asyncio.shield(looking)
+
+    def _looked(self, key: SessionKey, looking: "asyncio.Task[Marks]") -> None:
+        del self._looking[key]
+        if not looking.cancelled():
+            looking.exception()  # seen by whoever waited, and maybe nobody did
+
+    async def _look(self, session: LegacySession) -> Marks:
         marks: dict[str, tuple[ParamMark, ...]] = {}
         failed, changes = False, self._changes
         try:
