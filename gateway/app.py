@@ -32,6 +32,7 @@ from gateway.rounds.memory import MemoryRounds, RoundLimits
 from gateway.server.endpoint import Authenticator, Endpoint, Upstream
 from gateway.server.graceful import GracefulServer
 from gateway.server.ports import Bound, bind, run
+from gateway.server.protocol import OneWriteProtocol
 from gateway.server.replies import ReplyTimes
 from gateway.server.site import Site, admin_site
 from gateway.upstream.any_era import AnyEraUpstream
@@ -111,7 +112,9 @@ class Gateway:
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        sweeper = asyncio.get_running_loop().create_task(self._sweep())
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(telemetry.log_loop_failure)
+        sweeper = loop.create_task(self._sweep())
         self._is_serving = True
         _spare_the_collector()
         try:
@@ -205,6 +208,7 @@ def uvicorn_config(site: Site, server: model.Server) -> uvicorn.Config:
         site,
         host=server.host,
         port=server.port,
+        http=OneWriteProtocol,
         log_config=None,
         access_log=False,
         proxy_headers=False,
