@@ -1,14 +1,17 @@
 """Logs: JSON, a line for each request, written to stderr; never a secret, a token or the value of an argument.
 
 A line costs the request that it tells of as little as can be: one processor builds it, and lines are written together,
-at most `FLUSH_AFTER_S` late.
+at most `FLUSH_AFTER_S` late. Of an exception there are frames and types, but not its text, which may quote a value.
 """
 
 import asyncio
 import atexit
+import json
 import logging
 import sys
 import time
+import traceback
+from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
 import orjson
@@ -34,16 +37,47 @@ def configure(level: str) -> None:
         cache_logger_on_first_use=True,
     )
     atexit.register(sink.drain)
-    logging.basicConfig(level=max(minimum, logging.WARNING), stream=sys.stderr, format="%(message)s")
+    logging.basicConfig(level=max(minimum, logging.WARNING), handlers=[_Handler(sink)], force=True)
 
 
-def _to_line(logger: Any, method: str, event: EventDict) -> bytes:
+def log_loop_failure(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what failed in the event loop where nobody was waiting. An `asyncio` exception handler.
+
+    The default one shows exceptions with their text.
+    """
+    structlog.get_logger().error(
+        "background work failed", what=context.get("message"), exc_info=context.get("exception")
+    )
+
+
+def _to_line(_logger: Any, method: str, event: EventDict) -> bytes:
     """Level, time and event first, then what there is to say; members that are None are left out."""
+    line: EventDict = {"level": method if method != "exception" else "error", "timestamp": _now()}
     if "exc_info" in event:
-        event = structlog.processors.format_exc_info(logger, method, event)
-    line = {"level": method if method != "exception" else "error", "timestamp": _now()}
+        event["exception"] = _traced(event.pop("exc_info"))
     line.update((key, value) for key, value in event.items() if value is not None)
-    return orjson.dumps(line, default=str)
+    try:
+        return orjson.dumps(line, default=str)
+    except TypeError:  # a client's text may be no Unicode, and a server's number of any length
+        return json.dumps(line, default=str).encode()
+
+
+def _traced(exc_info: Any) -> str | None:
+    """Where an exception came from: the frames and the type of it and of what caused it, the cause first."""
+    error = sys.exc_info()[1] if exc_info is True else exc_info[1] if isinstance(exc_info, tuple) else exc_info
+    if not isinstance(error, BaseException):
+        return None
+    told = ["".join(traceback.format_tb(each.__traceback__)) + type(each).__qualname__ for each in _causes(error)]
+    return "\n".join(reversed(told))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
 
 
 def _now() -> str:
@@ -64,6 +98,20 @@ def _to_second(second: int) -> str:
         _LastSecond.text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
         _LastSecond.second = second
     return _LastSecond.text
+
+
+class _Handler(logging.Handler):
+    """What libraries log, as lines like all others."""
+
+    def __init__(self, sink: "_Sink") -> None:
+        super().__init__()
+        self._sink = sink
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        event = {"event": record.getMessage(), "logger": record.name, "exc_info": record.exc_info}
+        self._sink.write(_to_line(None, record.levelname.lower(), event) + b"\n")
+        self._sink.flush()
 
 
 class _Sink:
