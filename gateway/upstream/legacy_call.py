@@ -7,7 +7,7 @@ when the server asks something: `begin` and `answer` then wait for the end of on
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
@@ -147,9 +147,12 @@ class LegacyCall:
         self._enter(leg, client)
         self._leg_ended = self._loop.create_future()
         self._stops_at_s += self._loop.time() - self._suspended_at_s
+        return await self._until_leg_ends(self._go_on(leg, self._leg_ended))
+
+    async def _go_on(self, leg: Leg, leg_ended: asyncio.Future[Ending]) -> Ending:
         await self._on(Answered(leg))
         self._touch()
-        return await self._until_leg_ends(self._leg_ended)
+        return await leg_ended
 
     async def expire(self) -> None:
         """Nobody will answer: tell the server, wait until it has heard, and let go of the session."""
@@ -160,9 +163,9 @@ class LegacyCall:
         self._client = client
         self._wants_notifications = leg.progress_token is not None or leg.log_level is not None
 
-    async def _until_leg_ends(self, leg_ended: asyncio.Future[Ending]) -> Ending:
+    async def _until_leg_ends(self, leg_end: Awaitable[Ending]) -> Ending:
         try:
-            return await leg_ended
+            return await leg_end
         except asyncio.CancelledError:
             if self.exchange.awaits_client:
                 # It left in the very moment in which its questions were ready: nobody has the token to come back with.

@@ -9,12 +9,13 @@ import structlog.testing
 
 from gateway.core.exchange import Exchange, lost
 from gateway.core.exchange_events import Complete, Fail, Leg, RequireInput, Responded
-from gateway.core.incoming import Incoming, sort
+from gateway.core.session import SessionKey, negotiate
 from gateway.core.transitions import State
 from gateway.upstream.background import Background
 from gateway.upstream.legacy_call import CallLimits, LegacyCall
 from gateway.upstream.legacy_session import LegacySession
-from gateway.wire.jsonrpc import Json, JsonObject, decode, encode, request
+from gateway.upstream.transport import Transport
+from gateway.wire.jsonrpc import JsonObject, decode, encode, notification, request
 from gateway.wire.sse import SseEvent
 from tests.support.asking_tools import ELICIT, FORM, filled
 from tests.support.round_client import EVERYTHING
@@ -24,13 +25,16 @@ RESULT: JsonObject = {"jsonrpc": "2.0", "id": CALL_ID, "result": {"content": []}
 BOUND_S = 5.0
 
 
-class FakeStream:
-    """The reply to the call: what a test puts into it, an exception included."""
+class Answer:
+    """An answer to a POST: for a call the events that a test puts into it, an exception included."""
 
+    kind = "sse"
     last_event_id = None
     retry_ms = None
 
-    def __init__(self) -> None:
+    def __init__(self, status: int) -> None:
+        self.status = status
+        self.headers: dict[str, str] = {}
         self.queue: asyncio.Queue[JsonObject | Exception] = asyncio.Queue()
         self.closed = asyncio.Event()
 
@@ -40,6 +44,7 @@ class FakeStream:
             if isinstance(message, Exception):
                 raise message
             yield SseEvent("message", encode(message), None, None)
+            self.queue.task_done()
 
     def close(self) -> None:
         self.closed.set()
@@ -47,33 +52,24 @@ class FakeStream:
     finish = close
 
 
-class FakeSession:
-    """A session whose server is the test."""
+class Wire:
+    """The connections to a server that is the test."""
 
     name = "docs"
-    id = "session-1"
-    is_exclusive = True
-    listener = None
-    hears_notifications = False
 
     def __init__(self) -> None:
-        self.stream = FakeStream()
+        self.stream = Answer(200)
         self.posted: list[JsonObject] = []
         self.slow: asyncio.Event | None = None
 
-    async def request(self, _message: JsonObject) -> FakeStream:
-        return self.stream
-
-    async def post(self, message: JsonObject) -> None:
+    async def post(self, body: bytes, _headers: Any) -> Answer:
+        message = decode(body)
+        if message.get("method") == "tools/call":
+            return self.stream
         if self.slow is not None:
             await self.slow.wait()
         self.posted.append(message)
-
-    def sort(self, message: Json, request_id: str | None, *, is_own_stream: bool) -> Incoming | None:
-        return cast("Incoming | None", sort(message, request_id, is_own_stream=is_own_stream))
-
-    def decode(self, data: bytes) -> Json:
-        return decode(data)
+        return Answer(202)
 
 
 class Client:
@@ -83,16 +79,32 @@ class Client:
         raise AssertionError(notification)
 
 
+class Reader:
+    """A client that stops reading at the first notification."""
+
+    def __init__(self) -> None:
+        self.is_told = asyncio.Event()
+
+    async def notify(self, _notification: JsonObject) -> None:
+        self.is_told.set()
+        await asyncio.Event().wait()
+
+
 class Stage:
     """One call, its session and what was done with them."""
 
     def __init__(self) -> None:
-        self.session = FakeSession()
+        self.wire = Wire()
         self.background = Background()
+        transport, negotiated = cast(Transport, self.wire), negotiate({"protocolVersion": "2025-11-25"})
+        self.session = LegacySession(
+            transport, SessionKey("p", "", "{}"), {}, "session-1", negotiated, self.background, _ignore, BOUND_S
+        )
+        self.session.is_exclusive = True
         self.released: list[bool] = []
         self.is_released = asyncio.Event()
         self.call = LegacyCall(
-            cast(LegacySession, self.session),
+            self.session,
             Exchange("tools/call", CALL_ID, Leg(EVERYTHING)),
             request(CALL_ID, "tools/call", {"name": "book"}),
             CallLimits(timeout_s=BOUND_S, max_duration_s=BOUND_S, gather_s=0.0, gather_max_s=0.0),
@@ -106,7 +118,7 @@ class Stage:
 
     def ask(self) -> None:
         """The server asks."""
-        self.session.stream.queue.put_nowait(request(0, ELICIT, FORM))
+        self.wire.stream.queue.put_nowait(request(0, ELICIT, FORM))
 
     async def suspended(self) -> None:
         """Bring the call to its first round."""
@@ -143,17 +155,37 @@ async def test_a_client_that_leaves_just_as_its_questions_are_ready_leaves_nothi
     await stage.at_rest()
     assert stage.call.exchange.state is State.CLOSED
     assert stage.released == [False]
-    assert stage.session.stream.closed.is_set()
-    assert [message.get("result", message.get("method")) for message in stage.session.posted] == [
+    assert stage.wire.stream.closed.is_set()
+    assert [message.get("result", message.get("method")) for message in stage.wire.posted] == [
         {"action": "cancel"},
         "notifications/cancelled",
     ]
 
 
+@pytest.mark.parametrize("answers", [{}, {"elicitation_1": filled("Ada")}], ids=["in part", "in full"])
+async def test_a_client_that_leaves_while_it_is_told_what_it_missed_leaves_nothing_behind(
+    stage: Stage, answers: JsonObject
+) -> None:
+    await stage.suspended()
+    progressed = {"progressToken": CALL_ID, "progress": 1}
+    stage.wire.stream.queue.put_nowait(notification("notifications/progress", progressed))
+    async with asyncio.timeout(BOUND_S):
+        await stage.wire.stream.queue.join()
+    client = Reader()
+    leg = asyncio.create_task(stage.call.answer(Leg(EVERYTHING, progress_token=1, answers=answers), client))
+    await asyncio.wait_for(client.is_told.wait(), BOUND_S)
+    leg.cancel()
+    await asyncio.wait([leg])
+    await stage.at_rest()
+    assert stage.call.exchange.state is State.CLOSED
+    assert stage.released == [False]
+    assert stage.wire.posted[-1]["method"] == "notifications/cancelled"
+
+
 async def test_a_failure_that_nobody_foresaw_while_the_client_is_away_has_lost_the_call(stage: Stage) -> None:
     with structlog.testing.capture_logs() as log:
         await stage.suspended()
-        stage.session.stream.queue.put_nowait(RuntimeError("a fault of the gateway"))
+        stage.wire.stream.queue.put_nowait(RuntimeError("a fault of the gateway"))
         await stage.at_rest()
     assert [entry["error"] for entry in log] == ["RuntimeError"]
     ending = await stage.answered()
@@ -167,19 +199,19 @@ async def test_a_result_that_came_on_another_stream_ends_the_reading_of_the_call
     await stage.call.hear_aside(Responded(RESULT))
     await stage.at_rest()
     assert stage.released == [True]
-    assert stage.session.stream.closed.is_set()
+    assert stage.wire.stream.closed.is_set()
     assert await stage.answered() == Complete(RESULT)
 
 
 async def test_a_session_is_given_back_after_the_server_has_heard_why(stage: Stage) -> None:
     await stage.suspended()
-    stage.session.slow = asyncio.Event()
+    stage.wire.slow = asyncio.Event()
     expiry = asyncio.create_task(stage.call.expire())
-    await asyncio.wait_for(stage.session.stream.closed.wait(), BOUND_S)
+    await asyncio.wait_for(stage.wire.stream.closed.wait(), BOUND_S)
     assert stage.released == []
-    stage.session.slow.set()
+    stage.wire.slow.set()
     await expiry
-    assert len(stage.session.posted) == 2
+    assert len(stage.wire.posted) == 2
     await stage.at_rest()
     assert stage.released == [False]
 
@@ -187,13 +219,17 @@ async def test_a_session_is_given_back_after_the_server_has_heard_why(stage: Sta
 async def test_a_call_that_ended_well_gives_its_session_back_at_once(stage: Stage) -> None:
     """The server may answer the call before it has acknowledged the answer to its question."""
     await stage.suspended()
-    stage.session.slow = asyncio.Event()
-    stage.session.stream.queue.put_nowait(RESULT)
+    stage.wire.slow = asyncio.Event()
+    stage.wire.stream.queue.put_nowait(RESULT)
     assert await stage.answered() == Complete(RESULT)
     await asyncio.wait_for(stage.is_released.wait(), BOUND_S)
     assert stage.released == [True]
-    stage.session.slow.set()
+    stage.wire.slow.set()
     await stage.at_rest()
+
+
+def _ignore(*_args: Any, **_more: Any) -> None:
+    """Nothing of interest."""
 
 
 def _on_leg_end(stage: Stage, act: Callable[[], object]) -> None:
