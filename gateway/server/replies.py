@@ -11,7 +11,7 @@ from typing import Final
 from starlette.types import Receive, Send
 
 from gateway.core.outcome import Outcome
-from gateway.wire.jsonrpc import JsonObject, RequestId, encode
+from gateway.wire.jsonrpc import JsonObject, RequestId, encode, encode_response
 from gateway.wire.sse import COMMENT, encode_event
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -91,7 +91,7 @@ class ClientReply:
         Raises:
             ValueError: the outcome cannot be written as JSON; nothing was sent.
         """
-        body = encode({"jsonrpc": "2.0", "id": self._request_id, **outcome.body})
+        body = encode_response(self._request_id, outcome.body)
         self._stop()
         if self._comment is not None:
             await self._comment

@@ -8,6 +8,7 @@ from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.errors import UpstreamError
 from gateway.translate import results, rpc_errors
+from gateway.translate.splicing import splice
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.wire import codes, meta, methods
 from gateway.wire.jsonrpc import Json, JsonObject, error_object
@@ -61,7 +62,7 @@ class LegacyResults:
         except ValueError as error:
             message_ = f"Upstream {self._upstream!r} sent an unusable result: {error}"
             raise UpstreamError(self._upstream, "nonsense", message_) from error
-        return Outcome.of_result(result)
+        return Outcome.of_result(splice(message, result))
 
     def input_required(self, result: JsonObject, server_info: JsonObject | None) -> Outcome:
         """Questions for the client, with who asks them."""

@@ -23,7 +23,7 @@ from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import (
     Json,
     JsonObject,
-    decode,
+    decode_message,
     encode,
     error_object,
     error_response,
@@ -294,7 +294,7 @@ class LegacySession:
             UpstreamError: it is not JSON.
         """
         try:
-            return decode(data)
+            return decode_message(data)
         except ValueError as error:
             raise UpstreamError(self.name, "nonsense", f"Upstream {self.name!r} sent what is not JSON") from error
 
@@ -316,7 +316,7 @@ class LegacySession:
         if not body or reply.kind == "other":
             return None
         try:
-            return decode(body)
+            return decode_message(body)
         except ValueError:
             return None
 

@@ -125,6 +125,47 @@ def _unique_members(pairs: list[tuple[str, Json]]) -> JsonObject:
     return members
 
 
+class Sourced(dict[str, Any]):
+    """An object together with JSON text that says the same, so that it need not be written again.
+
+    Whoever copies or changes it gets a plain object.
+
+    Args:
+        value: the object.
+        source: its text.
+    """
+
+    __slots__ = ("source",)
+
+    def __init__(self, value: JsonObject, source: bytes) -> None:
+        super().__init__(value)
+        self.source = source
+
+
+WORTH_KEEPING: Final = 16_384
+"""Bytes from which on the text of a message is kept with it."""
+
+
+def decode_message(raw: bytes) -> Json:
+    """Decode like `decode`; a large object keeps its text. Raises like `decode`."""
+    value = decode(raw)
+    if len(raw) >= WORTH_KEEPING and type(value) is dict:
+        return Sourced(value, raw)
+    return value
+
+
+def encode_response(request_id: RequestId, body: JsonObject) -> bytes:
+    """A response with this id and either `result` or `error`; a result that has its text is not written again.
+
+    Raises:
+        ValueError: the body cannot be written as JSON.
+    """
+    result = body.get("result")
+    if type(result) is Sourced:
+        return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(request_id), result.source)
+    return encode({"jsonrpc": "2.0", "id": request_id, **body})
+
+
 def request(request_id: RequestId, method: str, params: JsonObject | None = None) -> JsonObject:
     """A request; `params` is left out when None."""
     message: JsonObject = {"jsonrpc": "2.0", "id": request_id, "method": method}
