@@ -3,7 +3,8 @@
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -62,6 +63,7 @@ class MemoryRounds:
         self.limits = limits
         self._run = run
         self._entries: dict[str, _Entry] = {}
+        self._resumed = 0
         self._by_principal: Counter[str] = Counter()
         self._by_upstream: Counter[str] = Counter()
 
@@ -82,7 +84,7 @@ class MemoryRounds:
         limits = self.limits
         if principal.id != ANONYMOUS.id and self._by_principal[principal.id] >= limits.max_per_principal:
             raise _full(429, f"You have {limits.max_per_principal} questions open; answer one, or let one expire")
-        if len(self._entries) >= limits.max_rounds:
+        if len(self._entries) + self._resumed >= limits.max_rounds:
             raise _full(503, "The gateway has no room for another open question")
         if limits.max_per_upstream is not None and self._by_upstream[upstream] >= limits.max_per_upstream:
             raise _full(503, f"Upstream {upstream!r} has no room for another open question")
@@ -99,6 +101,19 @@ class MemoryRounds:
         self._by_principal[principal.id] += 1
         self._by_upstream[upstream] += 1
         return handle
+
+    @contextmanager
+    def occupied(self, principal: Principal, upstream: str) -> Iterator[None]:
+        """Keep the place of a call that goes on: it may ask again, and is not to find its place taken."""
+        self._resumed += 1
+        self._by_principal[principal.id] += 1
+        self._by_upstream[upstream] += 1
+        try:
+            yield
+        finally:
+            self._resumed -= 1
+            self._discount(self._by_principal, principal.id)
+            self._discount(self._by_upstream, upstream)
 
     def find(self, handle: str) -> Any:
         """Look at a round without claiming it; None if it is not here."""

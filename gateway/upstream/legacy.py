@@ -205,7 +205,8 @@ class LegacyUpstream:
         if call.holds_session:
             self._sessions.unsuspend(call.session)
             call.session.renew_credentials(self._sessions.credentials(caller))
-        ending = await call.answer(_leg(request), client)
+        with self._rounds.occupied(caller):
+            ending = await call.answer(_leg(request), client)
         return self._conclude(call, ending, request, caller)
 
     async def _retry_url_round(

@@ -6,6 +6,7 @@ suspended call again.
 
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -36,6 +37,9 @@ class RoundDirectory(Protocol):
 
     def keep(self, round_: Any, principal: Principal, upstream: str) -> str:
         """Suspend a round and return its handle."""
+
+    def occupied(self, principal: Principal, upstream: str) -> AbstractContextManager[None]:
+        """Keep the place of a call that goes on."""
 
     def find(self, handle: str) -> Any:
         """Look at a round; None if it is not here."""
@@ -155,6 +159,10 @@ class LegacyRounds:
             round_.check(answers)
         claimed: SuspendedCall | UrlRound = self._directory.claim(state.handle)
         return claimed
+
+    def occupied(self, caller: Caller) -> AbstractContextManager[None]:
+        """Keep the place of a call that goes on, until it asks again or ends."""
+        return self._directory.occupied(caller.principal, self._upstream)
 
     def _suspend(
         self, round_: SuspendedCall | UrlRound, input_requests: JsonObject, request: InboundRequest, caller: Caller

@@ -215,6 +215,31 @@ async def test_a_call_that_has_a_place_keeps_it_through_its_rounds(server: Askin
         await gateway.until_idle()
 
 
+async def test_nobody_takes_the_place_of_a_call_that_goes_on(server: AskingServer) -> None:
+    """Else a user might have any number of calls suspended, by answering them all before asking for more."""
+    at_work, goes_on = asyncio.Event(), asyncio.Event()
+
+    @server.tool
+    async def slow(call: Call) -> str:
+        await call.ask(ELICIT, FORM)
+        at_work.set()
+        await goes_on.wait()
+        return str((await call.ask(ELICIT, FORM))["action"])
+
+    async with running_gateway(server, rounds={"max": 1}) as gateway, RoundClient(gateway.url) as client:
+        asked = await client.call("slow")
+        retry = asyncio.create_task(client.call("slow", answers=ADA, state=asked.state))
+        await at_work.wait()
+        assert (await client.call("book")).status == 503
+        goes_on.set()
+        asked = await retry
+        answers = {"elicitation_2": filled("Ada")}
+        assert (await client.call("slow", answers=answers, state=asked.state)).text == "accept"
+        asked = await client.call("book")
+        assert (await client.call("book", answers=ADA, state=asked.state)).text == "Ada"
+        await gateway.until_idle()
+
+
 async def test_suspended_calls_take_no_session_from_those_at_work(server: AskingServer) -> None:
     async with running_gateway(server, upstream={"sessions": {"max": 2}}) as gateway:
         async with RoundClient(gateway.url) as client:

@@ -161,6 +161,16 @@ async def test_an_upstream_may_have_a_limit() -> None:
     rounds.admit(BOB, "docs")
 
 
+async def test_a_call_that_goes_on_keeps_its_place() -> None:
+    for limits in ({"max_rounds": 1}, {"max_per_principal": 1}, {"max_per_upstream": 1}):
+        rounds = _rounds(**limits)
+        (handle,) = _fill(rounds, ALICE, 1)
+        rounds.claim(handle)
+        with rounds.occupied(ALICE, "docs"):
+            _refusal(rounds, ALICE)
+        rounds.admit(ALICE, "docs")
+
+
 async def test_expired_rounds_make_room() -> None:
     rounds = _rounds(ttl_s=0.0, max_rounds=1, max_per_principal=1, max_per_upstream=1)
     waiting = Waiting()
