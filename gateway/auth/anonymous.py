@@ -10,3 +10,7 @@ class Anonymous:
     def authenticate(self, _headers: Headers) -> Principal:
         """The one principal that everybody is."""
         return ANONYMOUS
+
+    def takes_authorization(self, _headers: Headers) -> bool:
+        """Never: whatever credential there is, is for an upstream."""
+        return False

@@ -1,4 +1,7 @@
-"""API keys: `Authorization: Bearer KEY` or `X-API-Key: KEY`, known by their SHA-256 alone."""
+"""API keys: `X-API-Key: KEY` or `Authorization: Bearer KEY`, known by their SHA-256 alone.
+
+Where both are there, the first is the key: the other is for an upstream that gets the caller's own credential.
+"""
 
 import hashlib
 import hmac
@@ -63,12 +66,19 @@ class ApiKeys:
             raise _unauthorized("This API key is not known", 'Bearer error="invalid_token"')
         return principal
 
+    def takes_authorization(self, headers: Headers) -> bool:
+        """Whether `Authorization` is the key itself, which no upstream may get to see."""
+        return headers.get(_API_KEY) is None
+
 
 def _key_of(headers: Headers) -> bytes | None:
+    key = headers.get(_API_KEY)
+    if key is not None:
+        return key
     authorization = headers.get(_AUTHORIZATION)
     if authorization is not None and authorization[: len(_SCHEME)].lower() == _SCHEME:
         return authorization[len(_SCHEME) :].strip()
-    return headers.get(_API_KEY)
+    return None
 
 
 def _unauthorized(message: str, challenge: str) -> ProtocolError:

@@ -64,6 +64,9 @@ class Authenticator(Protocol):
     def authenticate(self, headers: Headers) -> Principal:
         """Raises ProtocolError with 401."""
 
+    def takes_authorization(self, headers: Headers) -> bool:
+        """Whether the `Authorization` of a request is for the gateway itself, so that nobody else gets it."""
+
 
 class ClientGone(Exception):  # noqa: N818 -- not an error: there is nobody left to tell
     """The client closed the connection before its request was complete."""
@@ -113,7 +116,7 @@ class Endpoint:
             request_id = error.request_id if isinstance(error, InboundError) else request_id
             await self._refuse(send, error, request_id, cors, started_s)
             return
-        caller = Caller(principal, _authorization(headers))
+        caller = Caller(principal, self._authorization(headers))
         await self._serve(message, caller, ClientReply(message.id, receive, send, cors, self._times), started_s)
 
     async def _serve(self, request: InboundRequest, caller: Caller, reply: ClientReply, started_s: float) -> None:
@@ -163,6 +166,10 @@ class Endpoint:
             )
         return principal
 
+    def _authorization(self, headers: Headers) -> str | None:
+        value = headers.get(_AUTHORIZATION)
+        return None if value is None or self._authenticator.takes_authorization(headers) else value.decode("latin-1")
+
     async def _read_body(self, receive: Receive) -> bytes:
         message = await receive()
         body: bytes = message.get("body", b"")
@@ -209,11 +216,6 @@ def _told(outcome: Outcome) -> dict[str, object]:
     if isinstance(error, dict):
         return {"code": error.get("code")}
     return {"result": result.get("resultType")} if isinstance(result, dict) else {}
-
-
-def _authorization(headers: Headers) -> str | None:
-    value = headers.get(_AUTHORIZATION)
-    return None if value is None else value.decode("latin-1")
 
 
 def _elapsed_ms(started_s: float) -> float:

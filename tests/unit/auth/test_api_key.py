@@ -46,6 +46,18 @@ def test_a_key_may_stand_beside_another_kind_of_authorization() -> None:
     assert _who(("Authorization", "Basic abc"), ("X-API-Key", ALICE)).name == "alice"
 
 
+def test_a_key_may_stand_beside_the_callers_token_for_an_upstream() -> None:
+    assert _who(("Authorization", "Bearer of-another-issuer"), ("X-API-Key", ALICE)).name == "alice"
+    assert _who(("Authorization", f"Bearer {BOB}"), ("X-API-Key", ALICE)).name == "alice"
+
+
+def test_authorization_is_an_upstreams_only_where_it_is_not_the_key() -> None:
+    token = (b"authorization", b"Bearer t")
+    assert KEYS.takes_authorization(Headers([token]))
+    assert not KEYS.takes_authorization(Headers([token, (b"x-api-key", b"k")]))
+    assert not Anonymous().takes_authorization(Headers([token]))
+
+
 def test_a_replaced_key_is_the_same_principal() -> None:
     renewed = ApiKeys([ApiKey("alice", _digest("alice-key-2"))])
     headers = Headers([(b"x-api-key", b"alice-key-2")])
@@ -67,7 +79,7 @@ def test_a_replaced_key_is_the_same_principal() -> None:
         ([("X-API-Key", ALICE.upper())], 'Bearer error="invalid_token"'),
         ([("X-API-Key", ALICE), ("X-API-Key", BOB)], 'Bearer error="invalid_request"'),
         ([("Authorization", f"Bearer {ALICE}")] * 2, 'Bearer error="invalid_request"'),
-        ([("Authorization", "Bearer nobody"), ("X-API-Key", ALICE)], 'Bearer error="invalid_token"'),
+        ([("Authorization", f"Bearer {ALICE}"), ("X-API-Key", "nobody")], 'Bearer error="invalid_token"'),
     ],
 )
 def test_nobody_else_comes_in(headers: list[tuple[str, str]], challenge: str) -> None:
