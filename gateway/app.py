@@ -96,7 +96,7 @@ class Gateway:
             fails_partially=settings.partial == "fail",
         )
         cursors = Cursors(self._token_sealer, settings.rounds.ttl_s, time.time)
-        return MergedUpstream(list(self.upstreams.values()), options, cursors, self._background)
+        return MergedUpstream(list(self.upstreams.values()), options, cursors)
 
     def _endpoints(self, paths: Mapping[str, Upstream]) -> dict[str, Any]:
         server = self._settings.server
@@ -140,6 +140,8 @@ class Gateway:
     async def close(self) -> None:
         """End every round and every session, in what is left of `server.drain`."""
         await self.rounds.close()
+        if self._merged is not None:
+            await self._merged.close()
         await self._background.close(self._grace_s())
         grace_s = self._grace_s()
         await asyncio.gather(*(upstream.close(grace_s) for upstream in self.upstreams.values()))

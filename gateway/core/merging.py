@@ -1,10 +1,10 @@
 """Makes one server out of several: capabilities united, lists joined, instructions under a heading each."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from gateway.core.cursors import MAX_PAGES, Place
+from gateway.core.cursors import Place, cursor_of
 from gateway.core.names import Names
 from gateway.wire import meta, methods
 from gateway.wire.jsonrpc import Json, JsonObject
@@ -13,14 +13,19 @@ from gateway.wire.versions import SUPPORTED
 UNAVAILABLE: Final = "era-gateway/unavailable"
 """The `_meta` key that names the upstreams which a result had to do without."""
 
-_NAMED: Final = (methods.TOOLS_LIST, methods.PROMPTS_LIST)
-_KEYS: Final = {
+NAMED: Final = frozenset({methods.TOOLS_LIST, methods.PROMPTS_LIST})
+"""The lists whose entries have a name that the gateway may change; the others have a URI, which it never does."""
+
+KEYS: Final = {
     methods.TOOLS_LIST: "name",
     methods.PROMPTS_LIST: "name",
     methods.RESOURCES_LIST: "uri",
     methods.RESOURCE_TEMPLATES_LIST: "uriTemplate",
 }
 """What two entries of a list must not have in common."""
+
+OwnerOf = Callable[[str], str | None]
+"""The upstream that has the entry of a key, among several that do; None: whichever is met first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +43,159 @@ class Page:
     is_stale: bool = False
 
 
-def merge_discovery(
-    results: Mapping[str, JsonObject], unavailable: Sequence[str], server_info: JsonObject
+@dataclass(slots=True)
+class Joined:
+    """Pages made one.
+
+    Attributes:
+        entries: under their public names, each key once.
+        places: where the list goes on, empty at its end.
+        clashes: the key, the upstream that has it, and another one that has it too.
+        endless: the upstreams whose lists were ended, since they showed that they never would.
+    """
+
+    entries: list[JsonObject] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    clashes: list[tuple[str, str, str]] = field(default_factory=list)
+    endless: list[str] = field(default_factory=list)
+
+
+def join_pages(
+    method: str, pages: Sequence[Page], names: Names, *, page_size: int | None = None, owner_of: OwnerOf | None = None
+) -> Joined:
+    """Join pages in the order in which they are given.
+
+    An upstream without a page is asked for it again together with the next page, if there is one.
+
+    Args:
+        method: the list.
+        pages: one for each upstream.
+        names: makes public names.
+        page_size: how many entries there may be; None: as many as there are.
+        owner_of: decides where two upstreams have the same entry; by default, the first one wins.
+    """
+    joined = Joined()
+    unanswered: set[str] = set()
+    taken = _Taken(method, joined, owner_of)
+    room = page_size
+    for page in pages:
+        if page.result is None:
+            unanswered.add(page.place.upstream)
+            joined.places.append(page.place)
+            continue
+        entries = usable_entries(method, page.result)[page.place.skip :]
+        fitting = entries if room is None else entries[:room]
+        for entry in fitting:
+            taken.add(page.place.upstream, _published(method, entry, page.place.upstream, names))
+        if room is not None:
+            room -= len(fitting)
+        _note_rest(joined, page, is_cut=len(fitting) < len(entries), taken=len(fitting))
+    if all(place.upstream in unanswered for place in joined.places):
+        joined.places.clear()
+    return joined
+
+
+def _note_rest(joined: Joined, page: Page, *, is_cut: bool, taken: int) -> None:
+    """Note where a list goes on after a page."""
+    cursor = cursor_of(page.result or {})
+    if is_cut:
+        joined.places.append(page.place.further(taken))
+    elif cursor is not None:
+        following = page.place.following(cursor)
+        if following is None:
+            joined.endless.append(page.place.upstream)
+        else:
+            joined.places.append(following)
+
+
+class _Taken:
+    """Takes each key once."""
+
+    def __init__(self, method: str, joined: Joined, owner_of: OwnerOf | None) -> None:
+        self._key = KEYS[method]
+        self._joined = joined
+        self._owner_of = owner_of
+        self._owners: dict[str, str] = {}
+
+    def add(self, upstream: str, entry: JsonObject) -> None:
+        key = entry[self._key]
+        first = self._owners.setdefault(key, upstream)
+        owner = first if self._owner_of is None else self._owner_of(key) or first
+        if owner != upstream:
+            self._joined.clashes.append((key, owner, upstream))
+        elif first == upstream:
+            self._joined.entries.append(entry)
+
+
+def usable_entries(method: str, result: JsonObject) -> list[JsonObject]:
+    """The entries of a list result that have the key by which they are known, each key once."""
+    entries = result.get(methods.LIST_KEYS[method])
+    key = KEYS[method]
+    found: dict[str, JsonObject] = {}
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and isinstance(entry.get(key), str):
+            found.setdefault(entry[key], entry)
+    return list(found.values())
+
+
+def _published(method: str, entry: JsonObject, upstream: str, names: Names) -> JsonObject:
+    return {**entry, "name": names.to_public(upstream, entry["name"])} if method in NAMED else entry
+
+
+@dataclass(frozen=True, slots=True)
+class Byline:
+    """What a merged result says of itself.
+
+    Args:
+        server_info: the gateway's own identity.
+        unavailable: the upstreams that the result had to do without, or whose part in it is old.
+        may_be_shared: whether everybody is shown the same; not if some may use fewer upstreams than others.
+    """
+
+    server_info: JsonObject
+    unavailable: Sequence[str] = ()
+    may_be_shared: bool = True
+
+    def sign(self, result: JsonObject, parts: Iterable[JsonObject]) -> JsonObject:
+        """As fresh as the stalest part, as public as the most private one; what lacks a part is not to be kept."""
+        about: JsonObject = {meta.SERVER_INFO: self.server_info}
+        if self.unavailable:
+            about[UNAVAILABLE] = list(self.unavailable)
+        hints = list(parts)
+        is_kept = bool(hints) and not self.unavailable
+        is_public = is_kept and self.may_be_shared and all(hint.get("cacheScope") == "public" for hint in hints)
+        return {
+            **result,
+            "ttlMs": min(hint.get("ttlMs", 0) for hint in hints) if is_kept else 0,
+            "cacheScope": "public" if is_public else "private",
+            "_meta": about,
+        }
+
+
+def list_result(
+    method: str, joined: Joined, pages: Sequence[Page], next_cursor: str | None, byline: Byline
 ) -> JsonObject:
+    """The result of a merged list.
+
+    Args:
+        method: the list.
+        joined: what stands in it.
+        pages: what that comes from.
+        next_cursor: where it goes on; None at its end.
+        byline: who says so.
+    """
+    merged: JsonObject = {"resultType": "complete", methods.LIST_KEYS[method]: joined.entries}
+    if next_cursor is not None:
+        merged["nextCursor"] = next_cursor
+    return byline.sign(merged, [page.result for page in pages if page.result is not None])
+
+
+def merge_discovery(results: Mapping[str, JsonObject], byline: Byline) -> JsonObject:
     """One discover result out of several.
 
     Args:
         results: by upstream, in the order of the file.
-        unavailable: the upstreams that did not answer.
-        server_info: the gateway's own identity.
+        byline: who says so.
     """
     capabilities: JsonObject = {}
     for result in results.values():
@@ -55,104 +204,15 @@ def merge_discovery(
         "resultType": "complete",
         "supportedVersions": list(SUPPORTED),
         "capabilities": capabilities,
-        **_cache_hints(results.values(), is_degraded=bool(unavailable)),
     }
-    headed = [f"# {name}\n\n{text}" for name, result in results.items() if (text := result.get("instructions"))]
-    if headed:
-        merged["instructions"] = "\n\n".join(headed)
-    return with_meta(merged, server_info, unavailable)
-
-
-def merge_lists(
-    method: str, pages: Sequence[Page], names: Names, page_size: int | None
-) -> tuple[list[tuple[str, JsonObject]], list[Place]]:
-    """Join pages in the order of the file.
-
-    Returns:
-        The entries, each with its upstream and under its public name, the first of two alike; and where the list goes
-        on, empty at its end.
-    """
-    entries: list[tuple[str, JsonObject]] = []
-    places: list[Place] = []
-    for page in pages:
-        own = _entries(method, page)
-        room = len(own) if page_size is None else max(page_size - len(entries), 0)
-        taken = own[:room]
-        entries += [(page.place.upstream, _published(method, entry, page.place.upstream, names)) for entry in taken]
-        if len(taken) < len(own):
-            place = page.place
-            places.append(Place(place.upstream, place.cursor, place.skip + len(taken), place.pages))
-        elif (following := _following(page)) is not None:
-            places.append(following)
-    return list(_unique(method, entries)), places
-
-
-def _entries(method: str, page: Page) -> list[JsonObject]:
-    if page.result is None:
-        return []
-    entries: list[JsonObject] = page.result[methods.LIST_KEYS[method]][page.place.skip :]
-    return entries
-
-
-def _following(page: Page) -> Place | None:
-    """Where an upstream's list goes on after a page; a cursor that leads back to itself ends it."""
-    cursor = page.result.get("nextCursor") if page.result is not None else None
-    if not isinstance(cursor, str) or cursor == page.place.cursor or page.place.pages >= MAX_PAGES:
-        return None
-    return Place(page.place.upstream, cursor, 0, page.place.pages + 1)
-
-
-def _published(method: str, entry: JsonObject, upstream: str, names: Names) -> JsonObject:
-    return {**entry, "name": names.to_public(upstream, entry["name"])} if method in _NAMED else entry
-
-
-def _unique(method: str, entries: Iterable[tuple[str, JsonObject]]) -> Iterable[tuple[str, JsonObject]]:
-    seen: set[Json] = set()
-    key = _KEYS[method]
-    for upstream, entry in entries:
-        if entry[key] not in seen:
-            seen.add(entry[key])
-            yield upstream, entry
-
-
-def list_result(
-    method: str,
-    entries: Sequence[tuple[str, JsonObject]],
-    pages: Sequence[Page],
-    next_cursor: str | None,
-    server_info: JsonObject,
-) -> JsonObject:
-    """The result of a merged list, which says what is missing from it."""
-    unavailable = [page.place.upstream for page in pages if page.result is None or page.is_stale]
-    results = [page.result for page in pages if page.result is not None]
-    merged: JsonObject = {
-        "resultType": "complete",
-        methods.LIST_KEYS[method]: [entry for _upstream, entry in entries],
-        **_cache_hints(results, is_degraded=bool(unavailable)),
-    }
-    if next_cursor is not None:
-        merged["nextCursor"] = next_cursor
-    return with_meta(merged, server_info, unavailable)
-
-
-def with_meta(result: JsonObject, server_info: JsonObject, unavailable: Sequence[str]) -> JsonObject:
-    """Say who answers, and who did not."""
-    about: JsonObject = {meta.SERVER_INFO: server_info}
-    if unavailable:
-        about[UNAVAILABLE] = list(unavailable)
-    return {**result, "_meta": about}
-
-
-def _cache_hints(results: Iterable[JsonObject], *, is_degraded: bool) -> JsonObject:
-    """As fresh as the stalest part, as public as the most private one; what lacks a part is not to be kept."""
-    hints = list(results)
-    if is_degraded or not hints:
-        return {"ttlMs": 0, "cacheScope": "private"}
-    is_public = all(hint.get("cacheScope") == "public" for hint in hints)
-    return {
-        "ttlMs": min(hint.get("ttlMs", 0) for hint in hints),
-        "cacheScope": "public" if is_public else "private",
-    }
+    instructions = [
+        f"# {name}\n\n{text}"
+        for name, result in results.items()
+        if isinstance(text := result.get("instructions"), str) and text.strip()
+    ]
+    if instructions:
+        merged["instructions"] = "\n\n".join(instructions)
+    return byline.sign(merged, results.values())
 
 
 def _unite(one: JsonObject, other: Json) -> JsonObject:

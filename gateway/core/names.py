@@ -24,7 +24,7 @@ class Names:
     """
 
     def __init__(self, upstreams: Sequence[str], *, is_prefixed: bool) -> None:
-        self._upstreams = tuple(upstreams)
+        self._upstreams = frozenset(upstreams)
         self.is_prefixed = is_prefixed
 
     def to_public(self, upstream: str, name: str) -> str:
@@ -35,15 +35,18 @@ class Names:
         digest = hashlib.sha256(public.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARS]
         return f"{public[: MAX_NAME - _DIGEST_CHARS - 1]}_{digest}"
 
-    def owner(self, public: str) -> str | None:
-        """The upstream that a public name can only belong to; None if the name does not tell."""
-        if not self.is_prefixed:
-            return self._upstreams[0] if len(self._upstreams) == 1 else None
-        upstream, separator, _name = public.partition(SEPARATOR)
-        return upstream if separator and upstream in self._upstreams else None
+    def parse(self, public: str) -> tuple[str, str] | None:
+        """The upstream that a public name belongs to, and the name there; None if the name itself does not tell.
 
-    def original(self, public: str) -> str | None:
-        """What the owner calls it; None if the name was cut, so that only the owner's list can tell."""
-        if len(public) >= MAX_NAME:
+        It does not without a prefix, nor if it may have been cut: then only the lists of the upstreams can tell.
+        """
+        if not self.is_prefixed or len(public) >= MAX_NAME:
             return None
-        return public.partition(SEPARATOR)[2] if self.is_prefixed else public
+        upstream, _separator, name = public.partition(SEPARATOR)
+        return (upstream, name) if name and upstream in self._upstreams else None
+
+    def may_exist(self, public: str) -> bool:
+        """Whether a name that does not tell its owner can have one, so that the lists are worth a look."""
+        if len(public) > MAX_NAME:
+            return False
+        return not self.is_prefixed or (len(public) == MAX_NAME and public.partition(SEPARATOR)[0] in self._upstreams)

@@ -1,53 +1,35 @@
 """Asks several upstreams at once, and waits for none of them longer than for the others' sake it may.
 
 What an upstream said last is kept for each authorization context, and stands in for it while it says nothing. An
-upstream that missed its deadline is waited for only briefly from then on, until it answers again; its answer, when it
-comes, is kept for the next time.
+upstream that missed its deadline is waited for only briefly from then on, until it answers in time again; the answer
+that came too late is kept for the next time, and meanwhile the same is not asked again.
 """
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
-from gateway.core.principal import Caller, Principal
-from gateway.errors import GatewayError, UpstreamError
-from gateway.upstream.background import Background
-from gateway.upstream.legacy_call import ClientStream
+from gateway.core.principal import Caller
+from gateway.errors import GatewayError, UpstreamError, to_reply
+from gateway.upstream.contexts import Deaf, Upstream, context_of, in_short
+from gateway.upstream.shelf import Shelf
 from gateway.wire import codes
 from gateway.wire.jsonrpc import JsonObject
 
 log = structlog.get_logger()
 
-DEADLINE_S: Final = 5.0
 LATE_DEADLINE_S: Final = 0.25
-_MAX_KEPT: Final = 10_000
+"""How long an upstream is waited for that missed its deadline the last time."""
 
-
-class Upstream(Protocol):
-    """One of the upstreams."""
-
-    @property
-    def name(self) -> str:
-        """Its configured name."""
-
-    def admits(self, principal: Principal) -> bool:
-        """Whether a principal may use it."""
-
-    async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
-        """Serve one request. Raises GatewayError."""
-
-
-class Deaf:
-    """A client that hears no notifications: the gateway asks for itself."""
-
-    async def notify(self, _notification: JsonObject) -> None:
-        """Drop it."""
+KEPT_BYTES: Final = 64 * 1024 * 1024
+_REFUSALS: Final = (codes.METHOD_NOT_FOUND, codes.INVALID_PARAMS)
+_DENIALS: Final = (401, 403)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,88 +39,155 @@ class Answer:
     Args:
         result: its result; None if there is none, not even an old one.
         is_stale: whether it is an old one, since the upstream says nothing now.
-        is_refused: whether the upstream does not offer the method at all, which is no failure.
-        error: why there is no fresh result.
+        failure: why there is no fresh result.
+        asked_at_s: when the result was asked for.
     """
 
     result: JsonObject | None
     is_stale: bool = False
-    is_refused: bool = False
-    error: GatewayError | None = None
+    failure: Outcome | None = None
+    asked_at_s: float = 0.0
+
+    @property
+    def code(self) -> int | None:
+        """The error code of its failure."""
+        code: int | None = self.failure.body["error"]["code"] if self.failure is not None else None
+        return code
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the upstream does not offer the method at all, which is no failure."""
+        return self.code == codes.METHOD_NOT_FOUND
 
     @property
     def is_missing(self) -> bool:
         """Whether the upstream should have answered and did not."""
-        return self.is_stale or (self.result is None and not self.is_refused)
+        return self.failure is not None and not self.is_refused
 
 
 class FanOut:
     """Asks upstreams concurrently, with a deadline for each.
 
     Args:
-        background: where answers arrive that nobody waits for any more.
         deadline_s: seconds that an upstream is waited for.
+        now_s: a monotonic clock.
+        kept_bytes: how much of what was said may be kept.
     """
 
-    def __init__(self, background: Background, deadline_s: float = DEADLINE_S) -> None:
-        self._background = background
+    def __init__(
+        self, deadline_s: float, now_s: Callable[[], float] = time.monotonic, kept_bytes: int = KEPT_BYTES
+    ) -> None:
         self._deadline_s = deadline_s
+        self._now_s = now_s
         self._late: set[str] = set()
-        self._kept: OrderedDict[Hashable, JsonObject] = OrderedDict()
+        self._kept = Shelf(kept_bytes)
+        self._changed_at_s = float("-inf")
+        self._overdue: dict[Hashable, asyncio.Task[Answer]] = {}
 
-    async def ask(self, requests: Sequence[tuple[Upstream, InboundRequest]], caller: Caller) -> Mapping[str, Answer]:
-        """Make one request of each upstream; answers by name, in the order given."""
-        answers = await asyncio.gather(*(self._ask(upstream, request, caller) for upstream, request in requests))
+    async def ask(
+        self, requests: Sequence[tuple[Upstream, InboundRequest]], caller: Caller, *, max_age_s: float = 0.0
+    ) -> Mapping[str, Answer]:
+        """Make one request of each upstream; answers by name, in the order given.
+
+        Args:
+            requests: what to ask whom.
+            caller: in whose name.
+            max_age_s: how old an answer may be that is given without asking.
+        """
+        asking = (self._ask(upstream, request, caller, max_age_s) for upstream, request in requests)
+        answers = await asyncio.gather(*asking)
         return {upstream.name: answer for (upstream, _request), answer in zip(requests, answers, strict=True)}
 
-    async def _ask(self, upstream: Upstream, request: InboundRequest, caller: Caller) -> Answer:
-        key = (upstream.name, caller.principal.id, caller.authorization, request.method, _variant(request))
-        asking = asyncio.get_running_loop().create_task(self._serve(upstream, request, caller, key))
-        deadline_s = LATE_DEADLINE_S if upstream.name in self._late else self._deadline_s
-        try:
-            await asyncio.wait([asking], timeout=deadline_s)
-        except asyncio.CancelledError:
-            asking.cancel()
-            raise
-        if asking.done():
-            answer = asking.result()
-        else:
-            self._late.add(upstream.name)
-            self._background.run(_outlive(asking))
-            message = f"Upstream {upstream.name!r} did not answer within {deadline_s:g} s"
-            answer = Answer(None, error=UpstreamError(upstream.name, "timeout", message, retryable=True))
-        if answer.is_missing and (before := self._kept.get(key)) is not None:
-            return Answer(before, is_stale=True, error=answer.error)
+    def patience_s(self, upstream: str) -> float:
+        """How long an upstream may be waited for."""
+        return min(self._deadline_s, LATE_DEADLINE_S) if upstream in self._late else self._deadline_s
+
+    def note_late(self, upstream: str) -> None:
+        """An upstream was waited for in vain."""
+        self._late.add(upstream)
+
+    def forget(self) -> None:
+        """Some list has changed: what is kept is good for an outage, and for nothing else."""
+        self._changed_at_s = self._now_s()
+
+    async def close(self) -> None:
+        """End what nobody waits for any more."""
+        tasks = list(self._overdue.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    # --- one of them ---
+
+    async def _ask(self, upstream: Upstream, request: InboundRequest, caller: Caller, max_age_s: float) -> Answer:
+        cursor = request.params.get("cursor")
+        key = (*context_of(upstream, request, caller), request.method, cursor and in_short(cursor))
+        kept = self._kept.get(key)
+        if kept is not None and kept.kept_at_s > max(self._now_s() - max_age_s, self._changed_at_s):
+            return Answer(kept.result(), asked_at_s=kept.kept_at_s)
+        answer = await self._in_time(upstream, request, caller, key)
+        if answer.failure is not None and _is_outage(answer.failure) and (before := self._kept.get(key)) is not None:
+            return Answer(before.result(), is_stale=True, failure=answer.failure, asked_at_s=before.kept_at_s)
         return answer
 
-    async def _serve(self, upstream: Upstream, request: InboundRequest, caller: Caller, key: Hashable) -> Answer:
+    async def _in_time(self, upstream: Upstream, request: InboundRequest, caller: Caller, key: Hashable) -> Answer:
+        overdue = self._overdue.get(key)
+        asking = overdue or asyncio.get_running_loop().create_task(self._serve(upstream, request, caller, key))
+        patience_s = self.patience_s(upstream.name)
         try:
-            outcome = await upstream.serve(request, caller, Deaf())
-        except GatewayError as error:
+            await asyncio.wait([asking], timeout=patience_s)
+        except asyncio.CancelledError:
+            if overdue is None:
+                asking.cancel()
+            raise
+        if asking.done():
+            return asking.result()
+        self._late.add(upstream.name)
+        if overdue is None:
+            self._outlive(key, asking)
+        message = f"Upstream {upstream.name!r} did not answer within {patience_s:g} s"
+        error = UpstreamError(upstream.name, "timeout", message, retryable=True)
+        return _failed(upstream.name, request, Outcome.of_error(to_reply(error)))
+
+    def _outlive(self, key: Hashable, asking: "asyncio.Task[Answer]") -> None:
+        """Let an answer come when it may; of several to one question, only the first is waited for again."""
+        if key in self._overdue:
+            asking.cancel()
+            return
+        self._overdue[key] = asking
+        asking.add_done_callback(lambda _asking: self._overdue.pop(key))
+
+    async def _serve(self, upstream: Upstream, request: InboundRequest, caller: Caller, key: Hashable) -> Answer:
+        asked_at_s = self._now_s()
+        outcome = await _outcome(upstream, request, caller)
+        if self._now_s() - asked_at_s <= self._deadline_s:
             self._late.discard(upstream.name)
-            is_refused = getattr(error, "code", None) == codes.METHOD_NOT_FOUND
-            return Answer(None, is_refused=is_refused, error=error)
-        self._late.discard(upstream.name)
         result = outcome.body.get("result")
-        if isinstance(result, dict):
-            self._keep(key, result)
-            return Answer(result)
-        said = outcome.body["error"]
-        message = f"Upstream {upstream.name!r} answered with an error: {said.get('message')}"
-        failure = UpstreamError(upstream.name, "nonsense", message)
-        return Answer(None, is_refused=said.get("code") == codes.METHOD_NOT_FOUND, error=failure)
-
-    def _keep(self, key: Hashable, result: JsonObject) -> None:
-        self._kept[key] = result
-        self._kept.move_to_end(key)
-        if len(self._kept) > _MAX_KEPT:
-            self._kept.popitem(last=False)
+        if not isinstance(result, dict):
+            return _failed(upstream.name, request, outcome)
+        self._kept.put(key, result, now_s=asked_at_s)
+        return Answer(result, asked_at_s=asked_at_s)
 
 
-async def _outlive(asking: "asyncio.Task[Answer]") -> None:
-    await asyncio.wait([asking])
+async def _outcome(upstream: Upstream, request: InboundRequest, caller: Caller) -> Outcome:
+    try:
+        return await upstream.serve(request, caller, Deaf())
+    except GatewayError as error:
+        return Outcome.of_error(to_reply(error))
+    except Exception:  # of one upstream: the others are not to suffer for it
+        log.exception("unforeseen failure", upstream=upstream.name, rpc_method=request.method)
+        failure = UpstreamError(upstream.name, "nonsense", f"Upstream {upstream.name!r} could not be asked")
+        return Outcome.of_error(to_reply(failure))
 
 
-def _variant(request: InboundRequest) -> tuple[object, str]:
-    """What else a list depends on: where it begins, and what the client can do."""
-    return request.params.get("cursor"), repr(sorted(request.capabilities))
+def _failed(upstream: str, request: InboundRequest, outcome: Outcome) -> Answer:
+    error = outcome.body["error"]
+    if error["code"] != codes.METHOD_NOT_FOUND:
+        log.info("upstream left out", upstream=upstream, rpc_method=request.method, reason=error["message"])
+    return Answer(None, failure=outcome)
+
+
+def _is_outage(outcome: Outcome) -> bool:
+    """Whether a failure says nothing of what the upstream would answer, as a refusal does."""
+    return outcome.status not in _DENIALS and outcome.body["error"]["code"] not in _REFUSALS

@@ -5,31 +5,39 @@ what has to do without one says so (`partial: degrade`), or fails (`partial: fai
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
 
 from gateway import __version__
-from gateway.core.cursors import Cursors, Place
+from gateway.core.cursors import Cursors, Place, bad_cursor
 from gateway.core.inbound_request import InboundRequest, invalid_params
-from gateway.core.merging import Page, list_result, merge_discovery, merge_lists
+from gateway.core.merged_replies import links_of, with_public_name, with_server_info
+from gateway.core.merging import NAMED, Byline, Joined, OwnerOf, Page, join_pages, list_result, merge_discovery
 from gateway.core.names import Names
 from gateway.core.outcome import Outcome
-from gateway.core.principal import Caller, Principal
-from gateway.errors import ProtocolError, UpstreamError
-from gateway.upstream.background import Background
-from gateway.upstream.fan_out import FanOut, Upstream
+from gateway.core.principal import ANONYMOUS, Caller, Principal
+from gateway.core.unknown import unknown_method, unknown_target
+from gateway.upstream.contexts import Upstream
+from gateway.upstream.fan_out import Answer, FanOut
 from gateway.upstream.legacy_call import ClientStream
-from gateway.upstream.merged_directory import Directory, list_request
-from gateway.upstream.merged_listening import listen
-from gateway.wire import codes, meta, methods
+from gateway.upstream.merged_directory import Directory
+from gateway.upstream.merged_listening import MergedListening
+from gateway.upstream.merged_listings import Inquiry, Listings, list_request
+from gateway.upstream.merged_reading import MergedReading
+from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import JsonObject
 
 log = structlog.get_logger()
 
-_GATEWAY_INFO: Final[JsonObject] = {"name": "era-gateway", "version": __version__}
+GATEWAY_INFO: Final[JsonObject] = {"name": "era-gateway", "version": __version__}
+
+_WALK_S: Final = 60.0
+"""How long the pages of a list that was begun are those that it was begun with."""
+
+_MOST_WARNED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,6 @@ class MergedUpstream:
         upstreams: in the order of the file.
         options: how they are made one.
         cursors: seals the cursors of merged lists.
-        background: where answers arrive that nobody waits for any more.
         now_s: a monotonic clock.
     """
 
@@ -67,15 +74,18 @@ class MergedUpstream:
         upstreams: Sequence[Upstream],
         options: MergeOptions,
         cursors: Cursors,
-        background: Background,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._upstreams = {upstream.name: upstream for upstream in upstreams}
         self._options = options
         self._cursors = cursors
         self._names = Names(list(self._upstreams), is_prefixed=options.is_prefixed)
-        self._fan_out = FanOut(background, options.deadline_s)
-        self._directory = Directory(self._names, self._fan_out, now_s)
+        self._fan_out = FanOut(options.deadline_s, now_s)
+        self._listings = Listings(self._names, self._fan_out, now_s)
+        self._directory = Directory(self._names, self._listings)
+        self._listening = MergedListening(self._directory, self._fan_out)
+        self._reading = MergedReading(self._directory, self._upstreams)
+        self._warned: set[tuple[str, str]] = set()
 
     def admits(self, principal: Principal) -> bool:
         """Whether a principal may use any of them."""
@@ -83,123 +93,151 @@ class MergedUpstream:
 
     def forget(self) -> None:
         """Some upstream's list has changed."""
-        self._directory.forget()
+        self._fan_out.forget()
+        self._listings.forget()
+
+    async def close(self) -> None:
+        """End what is being asked for nobody in particular."""
+        await self._listings.close()
+        await self._fan_out.close()
 
     async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
         """Serve one request. Raises GatewayError."""
         admitted = [upstream for upstream in self._upstreams.values() if upstream.admits(caller.principal)]
+        inquiry = Inquiry(admitted, request, caller)
         if request.method == methods.DISCOVER:
-            return await self._discover(request, caller, admitted)
+            return await self._discover(inquiry)
         if request.method in methods.LIST_KEYS:
-            return await self._list(request, caller, admitted)
+            return await self._list(inquiry)
         if request.method == methods.LISTEN:
-            return await listen(request, caller, client, admitted)
+            return await self._listening.serve(inquiry, client)
         if request.method == methods.RESOURCES_READ:
-            return await self._read(request, caller, client, admitted)
-        upstream, mapped = await self._route(request, caller, admitted)
-        return _signed(await self._upstreams[upstream].serve(mapped, caller, client))
+            return with_server_info(await self._reading.serve(inquiry, client), GATEWAY_INFO)
+        if request.method == methods.COMPLETE:
+            return await self._complete(inquiry, client)
+        return await self._call(inquiry, client)
 
     # --- all of them at once ---
 
-    async def _discover(self, request: InboundRequest, caller: Caller, admitted: Sequence[Upstream]) -> Outcome:
-        answers = await self._fan_out.ask([(upstream, request) for upstream in admitted], caller)
-        unavailable = [name for name, answer in answers.items() if answer.is_missing]
-        self._refuse_partial([answers[name].error for name in unavailable])
+    async def _discover(self, inquiry: Inquiry) -> Outcome:
+        asked = [(upstream, inquiry.request) for upstream in inquiry.upstreams]
+        answers = await self._fan_out.ask(asked, inquiry.caller)
+        if (failure := self._failure(inquiry.request.method, answers)) is not None:
+            return failure
         results = {name: answer.result for name, answer in answers.items() if answer.result is not None}
-        return Outcome.of_result(merge_discovery(results, unavailable, _GATEWAY_INFO))
+        return Outcome.of_result(merge_discovery(results, self._byline(inquiry, answers)))
 
-    async def _list(self, request: InboundRequest, caller: Caller, admitted: Sequence[Upstream]) -> Outcome:
-        method, cursor = request.method, request.params.get("cursor")
+    async def _list(self, inquiry: Inquiry) -> Outcome:
+        method, cursor = inquiry.request.method, inquiry.request.params.get("cursor")
+        places = self._places(inquiry, cursor)
+        answers = await self._ask(inquiry, places)
+        if cursor is not None and all(answer.code == codes.INVALID_PARAMS for answer in answers.values()):
+            raise bad_cursor("refused by its upstream")
+        if (failure := self._failure(inquiry.request.method, answers)) is not None:
+            return failure
+        pages = [Page(place, answers[place.upstream].result, answers[place.upstream].is_stale) for place in places]
+        pages = [page for page in pages if not answers[page.place.upstream].is_refused]
+        owner_of = await self._owner_of(inquiry, pages)
+        joined = join_pages(method, pages, self._names, page_size=self._options.page_size, owner_of=owner_of)
+        self._warn(method, joined)
+        following = joined.places
+        next_cursor = self._cursors.seal(method, inquiry.caller.principal.id, following) if following else None
+        return Outcome.of_result(list_result(method, joined, pages, next_cursor, self._byline(inquiry, answers)))
+
+    def _places(self, inquiry: Inquiry, cursor: str | None) -> list[Place]:
         if cursor is None:
-            places = [Place(upstream.name) for upstream in admitted]
-        else:
-            may_use = {upstream.name for upstream in admitted}
-            opened = self._cursors.open(cursor, method, caller.principal.id)
-            places = [place for place in opened if place.upstream in may_use]
-        requests = [(self._upstreams[place.upstream], list_request(request, method, place.cursor)) for place in places]
-        answers = await self._fan_out.ask(requests, caller)
-        asked = [(place, answers[place.upstream]) for place in places]
-        self._refuse_partial([answer.error for _place, answer in asked if answer.is_missing])
-        pages = [Page(place, answer.result, answer.is_stale) for place, answer in asked if not answer.is_refused]
-        entries, following = merge_lists(method, pages, self._names, self._options.page_size)
-        next_cursor = self._cursors.seal(method, caller.principal.id, following) if following else None
-        return Outcome.of_result(list_result(method, entries, pages, next_cursor, _GATEWAY_INFO))
+            return [Place(upstream.name) for upstream in inquiry.upstreams]
+        admitted = {upstream.name for upstream in inquiry.upstreams}
+        opened = self._cursors.open(cursor, inquiry.request.method, inquiry.caller.principal.id)
+        places = [place for place in opened if place.upstream in admitted]
+        if not places:
+            raise bad_cursor("of upstreams that are no more")
+        return places
 
-    def _refuse_partial(self, errors: Sequence[Exception | None]) -> None:
-        failures = [error for error in errors if error is not None]
-        if failures and self._options.fails_partially:
-            raise failures[0]
+    async def _ask(self, inquiry: Inquiry, places: Sequence[Place]) -> Mapping[str, Answer]:
+        """Ask for pages; what is left of a page that was asked for before is taken from what was said then."""
+        answers: dict[str, Answer] = {}
+        for max_age_s, is_known in ((0.0, False), (_WALK_S, True)):
+            asked = [
+                (self._upstreams[place.upstream], list_request(inquiry.request, inquiry.request.method, place.cursor))
+                for place in places
+                if place.is_known is is_known
+            ]
+            answers |= await self._fan_out.ask(asked, inquiry.caller, max_age_s=max_age_s)
+        return answers
+
+    async def _owner_of(self, inquiry: Inquiry, pages: Sequence[Page]) -> OwnerOf | None:
+        """Who has which name, if names may clash and not all of them are at hand."""
+        method = inquiry.request.method
+        has_more = any(page.place.cursor is not None or (page.result or {}).get("nextCursor") for page in pages)
+        if self._names.is_prefixed or method not in NAMED or not has_more:
+            return None
+        return await self._directory.owners(method, inquiry)
+
+    def _failure(self, method: str, answers: Mapping[str, Answer]) -> Outcome | None:
+        """What there is to say if the answers come to nothing."""
+        failures = [answer.failure for answer in answers.values() if answer.is_missing]
+        if failures and (self._options.fails_partially or all(answer.result is None for answer in answers.values())):
+            return failures[0]
+        if all(answer.is_refused for answer in answers.values()):
+            raise unknown_method(method)
+        return None
+
+    def _byline(self, inquiry: Inquiry, answers: Mapping[str, Answer]) -> Byline:
+        unavailable = [name for name, answer in answers.items() if answer.is_missing]
+        # With users there are scopes, and with scopes a list that is not the same for everybody.
+        return Byline(GATEWAY_INFO, unavailable, may_be_shared=inquiry.caller.principal == ANONYMOUS)
+
+    def _warn(self, method: str, joined: Joined) -> None:
+        """Say once what an operator should know."""
+        for key, owner, other in joined.clashes:
+            if self._is_news(method, f"{other} {key}"):
+                shown = {"name": key} if method in NAMED else {}  # a URI may hold what nobody should log
+                log.warning("clash", rpc_method=method, listed=owner, left_out=other, **shown)
+        for upstream in joined.endless:
+            if self._is_news(method, upstream):
+                log.warning("list without end", rpc_method=method, upstream=upstream)
+
+    def _is_news(self, method: str, what: str) -> bool:
+        if (method, what) in self._warned or len(self._warned) >= _MOST_WARNED:
+            return False
+        self._warned.add((method, what))
+        return True
 
     # --- one of them ---
 
-    async def _route(
-        self, request: InboundRequest, caller: Caller, admitted: Sequence[Upstream]
-    ) -> tuple[str, InboundRequest]:
-        """Whose a request is, and what it is there."""
-        if request.method == methods.COMPLETE:
-            return await self._route_completion(request, caller, admitted)
-        public = request.params["name"]
-        owner = await self._directory.owner_of_name(request.method, public, admitted, request, caller)
-        if owner is None or owner[0] not in {upstream.name for upstream in admitted}:
-            raise _unknown(request.method, "name", public)
-        return owner[0], _renamed(request, owner[1])
+    async def _call(self, inquiry: Inquiry, client: ClientStream) -> Outcome:
+        request, public = inquiry.request, inquiry.request.params["name"]
+        owner, name = await self._owner_of_name(request.method, public, inquiry)
+        renamed = request
+        if name != public:
+            renamed = replace(request, params={**request.params, "name": name}, target=name)
+        outcome = await self._upstreams[owner].serve(renamed, inquiry.caller, client)
+        for uri in links_of(outcome):
+            self._directory.note_hint(uri, owner, inquiry)
+        return with_server_info(with_public_name(outcome, name, public), GATEWAY_INFO)
 
-    async def _route_completion(
-        self, request: InboundRequest, caller: Caller, admitted: Sequence[Upstream]
-    ) -> tuple[str, InboundRequest]:
-        reference = request.params["ref"]
-        names = {upstream.name for upstream in admitted}
+    async def _owner_of_name(self, method: str, public: str, inquiry: Inquiry) -> tuple[str, str]:
+        found = await self._directory.owner_of_name(method, public, inquiry)
+        if found is not None and found[0] in {upstream.name for upstream in inquiry.upstreams}:
+            return found
+        raise unknown_target(method, public)
+
+    async def _complete(self, inquiry: Inquiry, client: ClientStream) -> Outcome:
+        request, reference = inquiry.request, inquiry.request.params["ref"]
         if reference["type"] == "ref/prompt":
-            found = await self._directory.owner_of_name(
-                methods.PROMPTS_GET, reference["name"], admitted, request, caller
-            )
-            if found is not None and found[0] in names:
-                reference = {**reference, "name": found[1]}
-                return found[0], replace(request, params={**request.params, "ref": reference})
+            owner, name = await self._owner_of_name(methods.PROMPTS_GET, reference["name"], inquiry)
+            request = replace(request, params={**request.params, "ref": {**reference, "name": name}})
         else:
-            owner = await self._directory.owner_of_template(reference["uri"], admitted, request, caller)
-            if owner is not None and owner in names:
-                return owner, request
-        raise invalid_params("ref: no such prompt or resource template")
+            owner = await self._owner_of_reference(reference["uri"], inquiry)
+        return with_server_info(await self._upstreams[owner].serve(request, inquiry.caller, client), GATEWAY_INFO)
 
-    async def _read(
-        self, request: InboundRequest, caller: Caller, client: ClientStream, admitted: Sequence[Upstream]
-    ) -> Outcome:
-        uri = request.params["uri"]
-        owner = await self._directory.owner_of_uri(uri, admitted, request, caller)
-        if owner is not None:
-            return _signed(await self._upstreams[owner].serve(request, caller, client))
-        # Nobody lists it: a tool may have told of it all the same. Reading changes nothing, so each may be asked.
-        for upstream in admitted:
-            try:
-                outcome = await upstream.serve(request, caller, client)
-            except UpstreamError as error:
-                log.info("not asked further", upstream=upstream.name, reason=error.reason)
-                continue
-            except ProtocolError as error:
-                if error.code in (codes.METHOD_NOT_FOUND, codes.INVALID_PARAMS):
-                    continue
-                raise
-            if "result" in outcome.body:
-                return _signed(outcome)
-        raise _unknown(request.method, "uri", uri)
-
-
-def _renamed(request: InboundRequest, name: str) -> InboundRequest:
-    if name == request.target:
-        return request
-    return replace(request, params={**request.params, "name": name}, target=name)
-
-
-def _unknown(method: str, member: str, value: str) -> ProtocolError:
-    kind = {methods.TOOLS_CALL: "tool", methods.PROMPTS_GET: "prompt"}.get(method, "resource")
-    return ProtocolError(codes.INVALID_PARAMS, f"Unknown {kind}", {member: value})
-
-
-def _signed(outcome: Outcome) -> Outcome:
-    """On the merged endpoint it is the gateway that answers."""
-    result = outcome.body.get("result")
-    if not isinstance(result, dict):
-        return outcome
-    about = {**(result.get("_meta") or {}), meta.SERVER_INFO: _GATEWAY_INFO}
-    return replace(outcome, body={"result": {**result, "_meta": about}})
+    async def _owner_of_reference(self, uri: str, inquiry: Inquiry) -> str:
+        """The upstream of a URI template, or of a resource (2026-07-28, server/utilities/completion)."""
+        owner = await self._directory.owner_of_template(uri, inquiry)
+        if owner is None:
+            holders = await self._directory.holders_of(uri, inquiry)
+            owner = next(iter(holders.known), None)
+        if owner is None:
+            raise invalid_params("params.ref.uri names no resource or resource template")
+        return owner

@@ -1,34 +1,59 @@
-"""Whose a tool, a prompt or a resource is, where its name does not tell: learned from the upstreams' lists."""
+"""Whose a tool, a prompt or a resource is, where its name does not tell: found in the upstreams' lists.
 
-import re
+Rule: the first upstream in the order of the file that has it. A lookup waits only for lists that are not known at all:
+one that is merely old is used while it is learned anew, and once somebody is known to have the thing, those before it
+in the file get a moment to say that they have it too, and no more.
+"""
+
+import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
-from gateway.core.inbound_request import InboundRequest
+from gateway.core.merging import OwnerOf
 from gateway.core.names import Names
-from gateway.core.principal import Caller
-from gateway.upstream.fan_out import FanOut, Upstream
+from gateway.core.outcome import Outcome
+from gateway.upstream.contexts import Context, Upstream, context_of, in_short
+from gateway.upstream.merged_listings import Inquiry, Listing, Listings
 from gateway.wire import methods
-from gateway.wire.jsonrpc import JsonObject
 
-_FRESH_S: Final = 60.0
-_LOOK_AGAIN_S: Final = 1.0
-_MAX_CALLERS: Final = 1000
-_MAX_PAGES: Final = 100
-_EXPRESSION: Final = re.compile(r"\{[^{}]*\}")
+FRESH_S: Final = 60.0
+"""How long a list is taken to be as it was."""
+
+LOOK_AGAIN_S: Final = 1.0
+"""How old a list must be to be looked at again for something that is not in it."""
+
+GRACE_S: Final = 0.25
+_MAX_HINTS: Final = 10_000
 
 LIST_OF: Final = {methods.TOOLS_CALL: methods.TOOLS_LIST, methods.PROMPTS_GET: methods.PROMPTS_LIST}
 """The list in which the target of a request stands."""
 
+_Find = Callable[[Listing], str | None]
+"""What an upstream calls the thing that is looked for; None: it does not have it."""
 
-@dataclass(slots=True)
-class _Known:
-    learned_at_s: float
-    names: dict[str, tuple[str, str]] = field(default_factory=dict)
-    uris: dict[str, str] = field(default_factory=dict)
-    templates: list[tuple[re.Pattern[str], str, str]] = field(default_factory=list)
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """Who has a resource.
+
+    Args:
+        listed: the upstream that lists it; then nobody else counts.
+        likely: those that have a template for it, or told of it.
+        others: the rest of those that said anything at all, which may have it without saying so.
+        failures: why the others said nothing.
+    """
+
+    listed: str | None = None
+    likely: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    failures: Mapping[str, Outcome] = field(default_factory=dict)
+
+    @property
+    def known(self) -> list[str]:
+        """Those that are known to have it, as far as anybody can tell."""
+        return [self.listed] if self.listed is not None else self.likely
 
 
 class Directory:
@@ -36,134 +61,146 @@ class Directory:
 
     Args:
         names: makes public names.
-        fan_out: asks the upstreams.
-        now_s: a monotonic clock.
+        listings: what the lists say.
     """
 
-    def __init__(self, names: Names, fan_out: FanOut, now_s: Callable[[], float]) -> None:
+    def __init__(self, names: Names, listings: Listings) -> None:
         self._names = names
-        self._fan_out = fan_out
-        self._now_s = now_s
-        self._known: OrderedDict[Hashable, _Known] = OrderedDict()
+        self._listings = listings
+        self._hints: OrderedDict[tuple[Context, str], None] = OrderedDict()
 
-    async def owner_of_name(
-        self, method: str, public: str, upstreams: Sequence[Upstream], request: InboundRequest, caller: Caller
-    ) -> tuple[str, str] | None:
+    async def owner_of_name(self, method: str, public: str, inquiry: Inquiry) -> tuple[str, str] | None:
         """The upstream of a tool or prompt, and its name there; None if nobody has it."""
-        owner = self._names.owner(public)
-        original = self._names.original(public)
-        if owner is not None and original is not None:
-            return owner, original
-        known = await self._learn(LIST_OF[method], upstreams, request, caller, lambda known: public in known.names)
-        return known.names.get(public)
+        parsed = self._names.parse(public)
+        if parsed is not None:
+            return parsed
+        if not self._names.may_exist(public):
+            return None
+        return await self._search(LIST_OF[method], inquiry, lambda listing: listing.entries.get(public))
 
-    async def owner_of_uri(
-        self, uri: str, upstreams: Sequence[Upstream], request: InboundRequest, caller: Caller
-    ) -> str | None:
-        """The upstream that lists a resource, or has a template for it; None if nobody says that it has it."""
-        known = await self._learn(methods.RESOURCES_LIST, upstreams, request, caller, lambda known: uri in known.uris)
-        if uri in known.uris:
-            return known.uris[uri]
-        templates = await self._learn(
-            methods.RESOURCE_TEMPLATES_LIST, upstreams, request, caller, lambda known: _matched(known, uri) is not None
-        )
-        return _matched(templates, uri)
-
-    async def owner_of_template(
-        self, template: str, upstreams: Sequence[Upstream], request: InboundRequest, caller: Caller
-    ) -> str | None:
+    async def owner_of_template(self, template: str, inquiry: Inquiry) -> str | None:
         """The upstream that has a resource template."""
-        known = await self._learn(
-            methods.RESOURCE_TEMPLATES_LIST,
-            upstreams,
-            request,
-            caller,
-            lambda known: any(written == template for _pattern, _owner, written in known.templates),
+        found = await self._search(
+            methods.RESOURCE_TEMPLATES_LIST, inquiry, lambda listing: listing.entries.get(template)
         )
-        return next((owner for _pattern, owner, written in known.templates if written == template), None)
+        return found[0] if found is not None else None
 
-    def forget(self) -> None:
-        """Some list has changed."""
-        self._known.clear()
+    async def owners(self, method: str, inquiry: Inquiry) -> OwnerOf:
+        """Who has each of the entries of a list that several have, as `owner_of_name` would say."""
+        learning = [
+            self._listings.learn(method, upstream, inquiry, FRESH_S)
+            for upstream in inquiry.upstreams
+            if self._age_s(method, upstream, inquiry) >= FRESH_S
+        ]
+        if learning:
+            await asyncio.wait(learning)
+        owners: dict[str, str] = {}
+        for name, listing in self._known(method, inquiry).items():
+            for key in listing.entries:
+                owners.setdefault(key, name)
+        return owners.get
 
-    async def _learn(
-        self,
-        method: str,
-        upstreams: Sequence[Upstream],
-        request: InboundRequest,
-        caller: Caller,
-        is_enough: Callable[[_Known], bool],
-    ) -> _Known:
-        """What is known of a list; asks for it if that is not enough, or old."""
-        key = (method, caller.principal.id, caller.authorization, repr(sorted(request.capabilities)))
-        known = self._known.get(key)
-        if known is not None:
-            age_s = self._now_s() - known.learned_at_s
-            if age_s < _LOOK_AGAIN_S or (age_s < _FRESH_S and is_enough(known)):
-                return known
-        known = _Known(self._now_s())
-        for upstream, entries in await self._entries(method, upstreams, request, caller):
-            for entry in entries:
-                self._note(known, method, upstream, entry)
-        self._known[key] = known
-        if len(self._known) > _MAX_CALLERS:
-            self._known.popitem(last=False)
-        return known
+    async def holders_of(self, uri: str, inquiry: Inquiry) -> Holders:
+        """Who has a resource, as far as the lists tell."""
+        holders = await self._look_for(uri, inquiry, usable_s=float("inf"))
+        return holders if holders.known else await self._look_for(uri, inquiry, usable_s=LOOK_AGAIN_S)
 
-    async def _entries(
-        self, method: str, upstreams: Sequence[Upstream], request: InboundRequest, caller: Caller
-    ) -> list[tuple[str, list[JsonObject]]]:
-        """All entries of all upstreams, in the order of the file."""
-        found: dict[str, list[JsonObject]] = {upstream.name: [] for upstream in upstreams}
-        waiting = [(upstream, list_request(request, method, None)) for upstream in upstreams]
-        for _ in range(_MAX_PAGES):
-            answers = await self._fan_out.ask(waiting, caller)
-            following = []
-            for upstream, asked in waiting:
-                result = answers[upstream.name].result
-                if result is None:
-                    continue
-                found[upstream.name] += result[methods.LIST_KEYS[method]]
-                cursor = result.get("nextCursor")
-                if isinstance(cursor, str) and cursor != asked.params.get("cursor"):
-                    following.append((upstream, list_request(request, method, cursor)))
-            waiting = following
-            if not waiting:
-                break
-        return list(found.items())
+    def note_hint(self, uri: str, upstream: str, inquiry: Inquiry) -> None:
+        """An upstream told of a resource, or turned out to have it."""
+        context = next(
+            context_of(one, inquiry.request, inquiry.caller) for one in inquiry.upstreams if one.name == upstream
+        )
+        key = (context, in_short(uri))
+        self._hints[key] = None
+        self._hints.move_to_end(key)
+        if len(self._hints) > _MAX_HINTS:
+            self._hints.popitem(last=False)
 
-    def _note(self, known: _Known, method: str, upstream: str, entry: JsonObject) -> None:
-        if method == methods.RESOURCES_LIST:
-            known.uris.setdefault(entry["uri"], upstream)
-        elif method == methods.RESOURCE_TEMPLATES_LIST:
-            known.templates.append((_pattern_of(entry["uriTemplate"]), upstream, entry["uriTemplate"]))
-        else:
-            known.names.setdefault(self._names.to_public(upstream, entry["name"]), (upstream, entry["name"]))
+    def failures(self, method: str, inquiry: Inquiry) -> Mapping[str, Outcome]:
+        """Why some upstreams could not say whether they have something, by upstream."""
+        known = self._known(method, inquiry)
+        return {name: listing.failure for name, listing in known.items() if listing.failure is not None}
+
+    def _known(self, method: str, inquiry: Inquiry) -> Mapping[str, Listing]:
+        known = {upstream.name: self._listings.known(method, upstream, inquiry) for upstream in inquiry.upstreams}
+        return {name: listing for name, listing in known.items() if listing is not None}
+
+    def _age_s(self, method: str, upstream: Upstream, inquiry: Inquiry) -> float:
+        known = self._listings.known(method, upstream, inquiry)
+        return float("inf") if known is None else self._listings.now_s() - known.asked_at_s
+
+    # --- resources ---
+
+    async def _look_for(self, uri: str, inquiry: Inquiry, *, usable_s: float) -> Holders:
+        found = await self._find(
+            methods.RESOURCES_LIST, inquiry, lambda listing: listing.entries.get(uri), usable_s=usable_s
+        )
+        if found is not None:
+            return Holders(listed=found[0])
+        await self._find(
+            methods.RESOURCE_TEMPLATES_LIST, inquiry, lambda listing: _matching(listing, uri), usable_s=usable_s
+        )
+        templates = self._known(methods.RESOURCE_TEMPLATES_LIST, inquiry)
+        failures = self.failures(methods.RESOURCES_LIST, inquiry)
+        exact = [name for name, one in templates.items() if _matching(one, uri) is not None]
+        hinted = [
+            upstream.name
+            for upstream in inquiry.upstreams
+            if (context_of(upstream, inquiry.request, inquiry.caller), in_short(uri)) in self._hints
+        ]
+        rough = [name for name, one in templates.items() if any(t.resembles(uri) for t in one.templates)]
+        likely = list(dict.fromkeys([*exact, *hinted, *rough]))
+        others = [one.name for one in inquiry.upstreams if one.name not in likely and one.name not in failures]
+        return Holders(None, likely, others, failures)
+
+    # --- the search ---
+
+    async def _search(self, method: str, inquiry: Inquiry, find: _Find) -> tuple[str, str] | None:
+        """Look for something; once more in newer lists if it is not found, since it may be new."""
+        found = await self._find(method, inquiry, find, usable_s=float("inf"))
+        return found or await self._find(method, inquiry, find, usable_s=LOOK_AGAIN_S)
+
+    async def _find(self, method: str, inquiry: Inquiry, find: _Find, *, usable_s: float) -> tuple[str, str] | None:
+        """The first upstream that has something, and what it calls it.
+
+        Args:
+            method: the list that it stands in.
+            inquiry: for whom.
+            find: looks into one list.
+            usable_s: how old a known list may be to be believed.
+        """
+        listings: dict[str, Listing] = {}
+        learning: dict[str, asyncio.Task[Listing]] = {}
+        for upstream in inquiry.upstreams:
+            known, age_s = self._listings.known(method, upstream, inquiry), self._age_s(method, upstream, inquiry)
+            if known is not None and age_s < usable_s:
+                listings[upstream.name] = known
+            if age_s >= min(usable_s, FRESH_S):
+                max_age_s = min(usable_s, FRESH_S)
+                learning[upstream.name] = self._listings.learn(method, upstream, inquiry, max_age_s)
+        while True:
+            found, is_certain = _first(inquiry, listings, find)
+            waiting = [task for name, task in learning.items() if name not in listings]
+            if is_certain or not waiting:
+                return found
+            timeout_s = GRACE_S if found is not None else None
+            done, _ = await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                return found
+            listings |= {name: task.result() for name, task in learning.items() if task.done()}
 
 
-def list_request(request: InboundRequest, method: str, cursor: str | None) -> InboundRequest:
-    """The request for a page of a list, in the name of whoever made another request."""
-    params: JsonObject = {"_meta": request.meta}
-    if cursor is not None:
-        params["cursor"] = cursor
-    return replace(
-        request,
-        method=method,
-        params=params,
-        target=None,
-        progress_token=None,
-        log_level=None,
-        param_headers={},
-        input_responses=None,
-        request_state=None,
-    )
+def _matching(listing: Listing, uri: str) -> str | None:
+    return next((template.text for template in listing.templates if template.matches(uri)), None)
 
 
-def _matched(known: _Known, uri: str) -> str | None:
-    return next((owner for pattern, owner, _template in known.templates if pattern.fullmatch(uri)), None)
-
-
-def _pattern_of(template: str) -> re.Pattern[str]:
-    """A URI template as a pattern: every expression stands for any text (RFC 6570 has no inverse)."""
-    literals = _EXPRESSION.split(template)
-    return re.compile(".*".join(map(re.escape, literals)), re.DOTALL)
+def _first(inquiry: Inquiry, listings: Mapping[str, Listing], find: _Find) -> tuple[tuple[str, str] | None, bool]:
+    """The first upstream that has something, and whether none that is still to answer comes before it."""
+    is_certain = True
+    for upstream in inquiry.upstreams:
+        listing = listings.get(upstream.name)
+        if listing is None:
+            is_certain = False
+        elif (found := find(listing)) is not None:
+            return (upstream.name, found), is_certain
+    return None, False
