@@ -27,6 +27,7 @@ from gateway.core.tokens import Sealer
 from gateway.demo.calls import curl_calls
 from gateway.demo.server import PATH as DEMO_PATH
 from gateway.demo.server import create_app as create_demo
+from gateway.plans import upstream_plan
 from gateway.process import raise_descriptor_limit
 from gateway.rounds.memory import MemoryRounds, RoundLimits
 from gateway.server.endpoint import Authenticator, Endpoint, Upstream
@@ -37,7 +38,7 @@ from gateway.server.replies import ReplyTimes
 from gateway.server.site import Site, admin_site
 from gateway.upstream.any_era import AnyEraUpstream
 from gateway.upstream.background import Background
-from gateway.upstream.build import UpstreamPlan, build_upstream
+from gateway.upstream.build import build_upstream
 from gateway.upstream.merged import MergedUpstream, MergeOptions
 from gateway.upstream.subscriptions import StreamLimit
 
@@ -72,7 +73,7 @@ class Gateway:
         )
 
     def _build(self, name: str, settings: model.Upstream) -> AnyEraUpstream:
-        plan = _upstream_plan(name, settings, self._settings)
+        plan = upstream_plan(name, settings, self._settings)
         return build_upstream(plan, self.rounds, self._sealer, self._limit, self._forget_lists)
 
     def _forget_lists(self, _change: object) -> None:
@@ -251,31 +252,6 @@ def _round_limits(rounds: model.Rounds) -> RoundLimits:
 def _state_keys(state: model.State) -> MultiFernet:
     keys = [key.get_secret_value() for key in state.keys] or [Fernet.generate_key().decode()]
     return MultiFernet([Fernet(key) for key in keys])
-
-
-def _upstream_plan(name: str, upstream: model.Upstream, settings: model.Settings) -> UpstreamPlan:
-    rounds = settings.rounds
-    return UpstreamPlan(
-        name=name,
-        url=str(upstream.url),
-        era=None if upstream.era == "auto" else upstream.era,
-        headers=upstream.plain_headers(),
-        timeout_s=upstream.timeout_s,
-        max_duration_s=upstream.max_duration_s,
-        connect_timeout_s=upstream.connect_timeout_s,
-        max_message_bytes=upstream.max_message_bytes,
-        passes_authorization=upstream.auth.type == "passthrough",
-        passes_client_info=upstream.pass_client_info,
-        reuse=upstream.sessions.reuse,
-        max_sessions=upstream.sessions.max,
-        idle_s=upstream.sessions.idle_s,
-        gather_s=rounds.gather_s,
-        gather_max_s=rounds.gather_max_s,
-        question_names=rounds.names,
-        ttl_ms=int(settings.cache.ttl_s * 1000),
-        cache_scope=settings.cache.scope,
-        watch_s=upstream.watch_s,
-    )
 
 
 def demo(port: int | None) -> None:

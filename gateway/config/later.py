@@ -12,10 +12,6 @@ from gateway.config.problems import Problem
 from gateway.wire.jsonrpc import JsonObject
 
 _LATER: Final = "not available in this release"
-_STDIO_KEYS: Final = ("command", "args", "env", "cwd")
-_STAND_IN: Final = "http://127.0.0.1/"
-_USE_HTTP: Final = "give the url of a Streamable HTTP server"
-_USE_BRIDGE: Final = f"{_USE_HTTP}; a stdio server needs a bridge to HTTP in front of it"
 
 
 def set_aside(document: Document, tree: JsonObject) -> list[Problem]:
@@ -46,18 +42,6 @@ def set_aside(document: Document, tree: JsonObject) -> list[Problem]:
 
 
 def _upstream(document: Document, path: KeyPath, entry: JsonObject) -> Iterator[Problem]:
-    stdio: list[str] = [key for key in _STDIO_KEYS if key in entry]
-    if entry.get("type") == "stdio":
-        stdio.append("type")
-    if stdio:
-        yield document.problem((*path, stdio[0]), f"{_LATER} (stdio upstreams)", allowed="url", remedy=_USE_BRIDGE)
-        entry.setdefault("url", _STAND_IN)
-    for key in stdio:
-        del entry[key]
-    for key, allowed in (("type", "http"), ("transport", "auto, streamable-http")):
-        if entry.get(key) == "sse":
-            yield _problem(document, (*path, key), "sse", allowed, _USE_HTTP)
-            del entry[key]
     kind = _section(entry, "auth").get("type")
     if kind in ("client_credentials", "token_exchange"):
         remedy = "write type: passthrough, or a static credential under headers"

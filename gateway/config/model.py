@@ -5,17 +5,19 @@ docs/configuration.md, and config/gateway.yaml shows every key with its default;
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_serializer, model_validator
+from pydantic import AfterValidator, BeforeValidator, field_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
-from gateway.config.addresses import AllowedHost, BindHost, EndpointPath, Origin, Url
+from gateway.config.addresses import AllowedHost, BindHost, EndpointPath, Origin
 from gateway.config.names import QuestionName, Text, UpstreamName
-from gateway.config.secret import Digest, Headers, StateKeys
+from gateway.config.secret import Digest, StateKeys
+from gateway.config.section import Listed, Section, SplitList, key, none_as_mapping
+from gateway.config.upstream import Upstream
 from gateway.config.values import Count, Duration, Port, PositiveDuration, Size, all_wrong, split_texts, wrong
 
-_ItemT = TypeVar("_ItemT")
+__all__ = ["ApiKey", "Auth", "Settings", "Upstream"]
 
 
 def _parse_admin(value: object) -> object:
@@ -47,34 +49,6 @@ def _at_least_one(upstreams: Mapping[str, "Upstream"]) -> Mapping[str, "Upstream
     return upstreams
 
 
-def _none_as_list(value: object) -> object:
-    return [] if value is None else value
-
-
-def _none_as_mapping(value: object) -> object:
-    return {} if value is None else value
-
-
-Listed = Annotated[tuple[_ItemT, ...], BeforeValidator(_none_as_list)]
-SplitList = Annotated[tuple[_ItemT, ...], BeforeValidator(split_texts)]
-
-
-def _key(name: str, default: str) -> Any:
-    """A key whose Python name says the unit."""
-    return Field(default, alias=name)
-
-
-class Section(BaseModel):
-    """What all sections share: frozen, no unknown keys, and an empty section is one of defaults."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _none_as_defaults(cls, value: object) -> object:
-        return _none_as_mapping(value)
-
-
 class Admin(Section):
     """The address of the operator's own port."""
 
@@ -90,10 +64,10 @@ class Server(Section):
     path: EndpointPath = "/mcp"
     allowed_origins: SplitList[Origin] = ()
     allowed_hosts: SplitList[AllowedHost] = ()
-    max_body_bytes: Size = _key("max_body_bytes", "4MiB")
-    keepalive_s: PositiveDuration = _key("keepalive", "15s")
-    stream_after_s: Duration = _key("stream_after", "5s")
-    drain_s: Duration = _key("drain", "30s")
+    max_body_bytes: Size = key("max_body_bytes", "4MiB")
+    keepalive_s: PositiveDuration = key("keepalive", "15s")
+    stream_after_s: Duration = key("stream_after", "5s")
+    drain_s: Duration = key("drain", "30s")
     max_listeners: Count = 1000
     admin: Annotated[Admin | None, BeforeValidator(_parse_admin)] = Admin()
 
@@ -114,61 +88,16 @@ class Server(Section):
         return False if admin is None else admin
 
 
-class Sessions(Section):
-    """How sessions towards a legacy server are kept."""
-
-    reuse: Literal["pooled", "sticky", "none"] = "pooled"
-    max: Count = 64
-    idle_s: PositiveDuration = _key("idle", "5m")
-
-
-class UpstreamAuth(Section):
-    """Whose credential an upstream gets, beside the configured headers."""
-
-    type: Literal["none", "passthrough"] = "none"
-
-
-class Upstream(Section):
-    """One server behind the gateway."""
-
-    type: Literal["http", "streamable-http", "streamableHttp"] = Field("http", exclude=True)
-    url: Url = Field(repr=False)
-    era: Literal["auto", "modern", "legacy"] = "auto"
-    transport: Literal["auto", "streamable-http"] = "auto"
-    headers: Annotated[Headers, BeforeValidator(_none_as_mapping)] = {}
-    timeout_s: PositiveDuration = _key("timeout", "60s")
-    max_duration_s: PositiveDuration = _key("max_duration", "10m")
-    connect_timeout_s: PositiveDuration = _key("connect_timeout", "10s")
-    max_message_bytes: Size = _key("max_message_bytes", "64MiB")
-    watch_s: PositiveDuration | None = Field(None, alias="watch")
-    pass_client_info: bool = False
-    sessions: Sessions = Sessions()
-    auth: UpstreamAuth = UpstreamAuth()
-
-    def plain_headers(self) -> dict[str, str]:
-        """The configured headers with their secrets told, to be sent and for nothing else."""
-        return {name: value.get_secret_value() for name, value in self.headers.items()}
-
-    @model_validator(mode="after")
-    def _check_authorization(self) -> Self:
-        if self.auth.type == "passthrough" and any(name.lower() == "authorization" for name in self.headers):
-            remedy = "keep the header, or auth: {type: passthrough}"
-            raise wrong(
-                "an Authorization header is configured too", "one of both", found="", at=("auth",), remedy=remedy
-            )
-        return self
-
-
 class Rounds(Section):
     """Calls that wait for an answer of the client."""
 
-    ttl_s: PositiveDuration = _key("ttl", "10m")
+    ttl_s: PositiveDuration = key("ttl", "10m")
     max: Count = 1000
     max_per_principal: Count = 20
     max_per_upstream: Count | None = None
-    gather_s: Duration = _key("gather", "60ms")
-    gather_max_s: Duration = _key("gather_max", "300ms")
-    names: Annotated[Mapping[Text, Listed[QuestionName]], BeforeValidator(_none_as_mapping)] = {}
+    gather_s: Duration = key("gather", "60ms")
+    gather_max_s: Duration = key("gather_max", "300ms")
+    names: Annotated[Mapping[Text, Listed[QuestionName]], BeforeValidator(none_as_mapping)] = {}
 
     @model_validator(mode="after")
     def _check_gather(self) -> Self:
@@ -189,7 +118,7 @@ class State(Section):
 class Cache(Section):
     """The hints that results carry where an upstream gives none."""
 
-    ttl_s: Duration = _key("ttl", "0s")
+    ttl_s: Duration = key("ttl", "0s")
     scope: Literal["private", "public"] = "private"
 
 
@@ -242,7 +171,7 @@ class Settings(Section):
 
     server: Server = Server()
     upstreams: Annotated[
-        Mapping[UpstreamName, Upstream], BeforeValidator(_none_as_mapping), AfterValidator(_at_least_one)
+        Mapping[UpstreamName, Upstream], BeforeValidator(none_as_mapping), AfterValidator(_at_least_one)
     ] = {}
     prefix: Literal["auto", "always", "never"] = "auto"
     partial: Literal["degrade", "fail"] = "degrade"

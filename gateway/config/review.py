@@ -1,6 +1,9 @@
 """What `check` says of a configuration that can be used: what was understood, and what the operator should know."""
 
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import yaml
@@ -33,7 +36,7 @@ def _server_warnings(settings: Settings) -> Iterator[str]:
             "name the hosts that clients use"
         )
     is_open = settings.auth.type == "none" and not is_loopback(host)
-    if is_open and any(upstream.headers for upstream in settings.upstreams.values()):
+    if is_open and any(upstream.has_credentials for upstream in settings.upstreams.values()):
         yield (
             f"auth.type: none while bound to {host}, so whoever reaches the port uses the upstreams' credentials; "
             "write auth: {type: api_key, ...}"
@@ -44,6 +47,8 @@ def _upstream_warnings(settings: Settings) -> Iterator[str]:
     for name, upstream in settings.upstreams.items():
         if _tells_secrets(upstream):
             yield f"upstreams.{name}.url: http:// to another machine shows its credentials to the network; use https://"
+        if upstream.command is not None and not _is_found(upstream.command, upstream.plain_env(), upstream.cwd):
+            yield f"upstreams.{name}.command: not found here; {_command_remedy(upstream.command)}"
         if upstream.timeout_s > upstream.max_duration_s:
             limit = duration_text(upstream.max_duration_s)
             yield f"upstreams.{name}.timeout: longer than max_duration, which ends every call after {limit}; raise that"
@@ -57,6 +62,18 @@ def _upstream_warnings(settings: Settings) -> Iterator[str]:
 
 def _tells_secrets(upstream: Upstream) -> bool:
     """Whether a credential leaves this machine in clear text."""
+    if upstream.url is None:
+        return False
     url = urlsplit(upstream.url)
     has_secrets = bool(upstream.headers) or upstream.auth.type == "passthrough"
     return has_secrets and url.scheme == "http" and not is_loopback(url.hostname or "")
+
+
+def _is_found(program: str, env: Mapping[str, str], folder: str | None) -> bool:
+    if os.sep in program:
+        return Path(folder or "", program).expanduser().is_file()
+    return shutil.which(program, path=env.get("PATH")) is not None
+
+
+def _command_remedy(program: str) -> str:
+    return "write what follows the first word under args" if " " in program else "install it where the gateway runs"

@@ -100,9 +100,9 @@ def _is_fernet_key(key: str) -> bool:
     return _FERNET_KEY.fullmatch(key) is not None and len(base64.urlsafe_b64decode(f"{key.rstrip('=')}=")) == 32
 
 
-_Hidden = PlainSerializer(lambda _: SHOWN, return_type=str, when_used="json")
+Hidden = PlainSerializer(lambda _: SHOWN, return_type=str, when_used="json")
 HeaderName = Annotated[str, BeforeValidator(parse_header_name)]
-HeaderValue = Annotated[Secret, BeforeValidator(parse_header_value), _Hidden]
+HeaderValue = Annotated[Secret, BeforeValidator(parse_header_value), Hidden]
 Headers = Annotated[Mapping[HeaderName, HeaderValue], AfterValidator(_parse_headers)]
-Digest = Annotated[Secret, BeforeValidator(parse_digest), _Hidden]
-StateKeys = Annotated[tuple[Annotated[Secret, _Hidden], ...], BeforeValidator(parse_state_keys)]
+Digest = Annotated[Secret, BeforeValidator(parse_digest), Hidden]
+StateKeys = Annotated[tuple[Annotated[Secret, Hidden], ...], BeforeValidator(parse_state_keys)]

@@ -3,14 +3,15 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from gateway.core.era import Era
 from gateway.core.principal import Caller
 from gateway.core.request_state import RequestStateSealer, digest
 from gateway.upstream.any_era import AnyEraUpstream
 from gateway.upstream.background import Background
+from gateway.upstream.connect import Place, connect
 from gateway.upstream.era import EraResolver
-from gateway.upstream.http import UpstreamHttp
 from gateway.upstream.legacy import LegacyUpstream
 from gateway.upstream.legacy_call import CallLimits
 from gateway.upstream.legacy_options import LegacyOptions
@@ -21,24 +22,22 @@ from gateway.upstream.modern_rounds import ModernRounds
 from gateway.upstream.pool import PoolLimits, Reuse
 from gateway.upstream.subscriptions import OnChange, Reports, Source, StreamLimit, Subscriptions
 
+_LONGEST_WAIT_S: Final = 10.0
+"""How long a call waits for room, although it would wait longer for a process to start."""
+
 
 @dataclass(frozen=True, slots=True)
 class UpstreamPlan:
     """What the operator wants of one upstream; durations in seconds, `era` None to find out."""
 
     name: str
-    url: str
+    place: Place
     era: Era | None
-    headers: Mapping[str, str]
     timeout_s: float
     max_duration_s: float
-    connect_timeout_s: float
-    max_message_bytes: int
     passes_authorization: bool
     passes_client_info: bool
     reuse: Reuse
-    max_sessions: int
-    idle_s: float
     gather_s: float
     gather_max_s: float
     question_names: Mapping[str, Sequence[str]]
@@ -63,15 +62,15 @@ def build_upstream(
         limit: how many listeners the process may have.
         on_change: told of every change of a list or resource that the gateway hears of.
     """
-    http = UpstreamHttp(
-        plan.name,
-        plan.url,
-        headers=plan.headers,
-        connect_timeout_s=plan.connect_timeout_s,
-        max_message_bytes=plan.max_message_bytes,
-    )
+    place = plan.place
+    http = connect(plan.name, place)
     background = Background()
-    resolver = EraResolver(http, configured=plan.era, timeout_s=plan.connect_timeout_s)
+    resolver = EraResolver(
+        http,
+        configured="legacy" if place.transport == "sse" else plan.era,
+        timeout_s=place.connect_timeout_s,
+        is_process=place.is_process,
+    )
 
     def credentials(caller: Caller) -> Mapping[str, str]:
         passes = plan.passes_authorization and caller.authorization
@@ -121,10 +120,17 @@ def build_upstream(
 
 
 def _legacy_options(plan: UpstreamPlan) -> LegacyOptions:
+    place = plan.place
     return LegacyOptions(
         calls=CallLimits(plan.timeout_s, plan.max_duration_s, plan.gather_s, plan.gather_max_s),
-        pool=PoolLimits(plan.reuse, plan.max_sessions, plan.idle_s, plan.connect_timeout_s),
-        connect_timeout_s=plan.connect_timeout_s,
+        pool=PoolLimits(
+            plan.reuse,
+            place.max_sessions,
+            place.idle_s,
+            min(place.connect_timeout_s, _LONGEST_WAIT_S),
+            is_scarce=place.is_process,
+        ),
+        connect_timeout_s=place.connect_timeout_s,
         passes_authorization=plan.passes_authorization,
         passes_client_info=plan.passes_client_info,
         question_names=plan.question_names,

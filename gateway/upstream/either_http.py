@@ -30,7 +30,7 @@ class EitherHttp:
 
     Args:
         streamable: the transport of 2025-03-26 and later.
-        sse: that of 2024-11-05, at the same URL.
+        sse: that of 2024-11-05, at the same URL and over the same connections.
     """
 
     def __init__(self, streamable: Transport, sse: PipeTransport) -> None:
@@ -69,8 +69,7 @@ class EitherHttp:
 
     async def close(self) -> None:
         """End everything that is open."""
-        await self._sse.close()
-        await self._streamable.close()
+        await self._sse.close()  # and with it the connections that both of them use
 
     def _of(self, headers: Mapping[str, str]) -> Transport:
         """The transport that a session is one of."""

@@ -38,6 +38,8 @@ class EraResolver:
         http: the connections to the server.
         configured: the operator's word, which is never questioned; None to ask the server.
         timeout_s: for the probe.
+        is_process: whether the server is started for the probe: then one that neither answers it nor takes `initialize`
+            may still be starting, and is asked once more.
         now_s: a monotonic clock.
 
     Attributes:
@@ -50,12 +52,14 @@ class EraResolver:
         *,
         configured: Era | None = None,
         timeout_s: float = 10.0,
+        is_process: bool = False,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.discover_result: JsonObject | None = None
         self._http = http
         self._configured = configured
         self._timeout_s = timeout_s
+        self._is_process = is_process
         self._now_s = now_s
         self._verdict: Era | None = None
         self._last_known: Era | None = None
@@ -136,9 +140,19 @@ class EraResolver:
     async def _settle_without_verdict(self, found: NoVerdict, initialize: Initialize) -> Era:
         if self._last_known is not None:
             return self._restore(self._last_known)
-        if found.try_initialize and await _works(initialize):
-            return self._conclude("legacy", Legacy("it takes initialize"))
-        raise _to_failure(self._http.name, found)
+        failure: Exception = _to_failure(self._http.name, found)
+        if found.try_initialize:
+            fault = await _fault_of(initialize)
+            if fault is None:
+                return self._conclude("legacy", Legacy("it takes initialize"))
+            if self._is_process:
+                failure = fault
+        if self._is_process and found.reason == "timeout":
+            answer = await self._probe({})
+            if isinstance(answer, Modern):
+                self.discover_result = answer.discover_result
+                return self._conclude("modern", answer)
+        raise failure
 
     def _conclude(self, found: Era, verdict: Verdict) -> Era:
         log.info("era found", upstream=self._http.name, era=found, reason=getattr(verdict, "reason", "it says so"))
@@ -167,12 +181,13 @@ class EraResolver:
         return era.verdict(reply.status, reply.headers, body, has_credential=has_credential)
 
 
-async def _works(initialize: Initialize) -> bool:
+async def _fault_of(initialize: Initialize) -> UpstreamError | UpstreamRefused | None:
+    """Why the server will have no legacy session; None if it has."""
     try:
         await initialize()
-    except (UpstreamError, UpstreamRefused):
-        return False
-    return True
+    except (UpstreamError, UpstreamRefused) as error:
+        return error
+    return None
 
 
 async def read_answer(reply: Answer) -> bytes:

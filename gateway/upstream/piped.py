@@ -19,7 +19,7 @@ from gateway.upstream.faults import unreachable
 from gateway.upstream.pipe import Opener, Refused
 from gateway.upstream.piped_answer import PipedAnswer
 from gateway.upstream.sessionless import Sessionless
-from gateway.upstream.transport import SESSION_ID, Answer
+from gateway.upstream.transport import SESSION_ID, Answer, Transport
 from gateway.wire import methods
 from gateway.wire.jsonrpc import JsonObject, decode
 
@@ -41,6 +41,7 @@ class PipeTransport:
         idle_s: how long a pipe outside of sessions is kept when nobody asks anything on it.
         quiet_s: how long the answer to the question for the era is waited for.
         has_headers: whether any headers are configured, a credential perhaps.
+        beneath: the transport that the pipes use; it is closed after them.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class PipeTransport:
         idle_s: float = 300.0,
         quiet_s: float = QUIET_S,
         has_headers: bool = False,
+        beneath: Transport | None = None,
     ) -> None:
         self.name = name
         self.has_headers = has_headers
@@ -61,6 +63,7 @@ class PipeTransport:
         self._conversations = Conversations(name, open_pipe, max_message_bytes=max_message_bytes, most=most)
         self._sessionless = Sessionless(self._conversations, quiet_s=quiet_s, idle_s=idle_s) if may_be_modern else None
         self._sessions: dict[str, Conversation] = {}
+        self._beneath = beneath
         self._prefix = f"pipe-{secrets.token_hex(4)}-"
 
     def __len__(self) -> int:
@@ -101,6 +104,8 @@ class PipeTransport:
             self._sessionless.close()
         self._sessions.clear()
         await self._conversations.close()
+        if self._beneath is not None:
+            await self._beneath.close()
 
     async def _post(self, message: JsonObject, body: bytes, headers: Mapping[str, str]) -> Answer:
         session_id = headers.get(SESSION_ID)

@@ -32,12 +32,14 @@ class PoolLimits:
         max_sessions: at work or idle; suspended ones do not count.
         idle_s: seconds after which an idle session is ended.
         wait_s: seconds that a call waits for a session when there are none left.
+        is_scarce: whether each is a process: then suspended ones count, and an idle one ends when the server is full.
     """
 
     reuse: Reuse = "pooled"
     max_sessions: int = 64
     idle_s: float = 300.0
     wait_s: float = 10.0
+    is_scarce: bool = False
 
 
 class SessionPool:
@@ -62,8 +64,7 @@ class SessionPool:
         self._untaken: set[LegacySession] = set()
         self._handshakes: set[asyncio.Task[LegacySession]] = set()
         self._is_closed = False
-        self._reserved = 0
-        self._suspended = 0
+        self._reserved = self._suspended = 0
         self._turns = Turns()
 
     def __len__(self) -> int:
@@ -111,7 +112,7 @@ class SessionPool:
 
     def suspend(self, session: LegacySession) -> None:
         """The call on this session waits for its client: it no longer counts among those at work."""
-        if not session.is_suspended:
+        if not session.is_suspended and not self._limits.is_scarce:
             session.is_suspended = True
             self._suspended += 1
             self._turns.give()
@@ -204,8 +205,7 @@ class SessionPool:
 
     async def _open(self, opener: Opener, reusable: SessionKey | None = None) -> LegacySession:
         """Open a session, or take an idle one of a key, if that comes free before there is room for one more."""
-        session = await self._reserve(reusable)
-        if session is not None:
+        if (session := await self._reserve(reusable)) is not None:
             return session
         task = asyncio.get_running_loop().create_task(self._open_reserved(opener))
         self._handshakes.add(task)
@@ -219,16 +219,24 @@ class SessionPool:
 
     async def _open_reserved(self, opener: Opener) -> LegacySession:
         try:
-            session = await opener()
+            session = await self._open_or_make_room(opener)
         except BaseException:
-            self._reserved -= 1
             self._turns.give()
             raise
-        self._reserved -= 1
+        finally:
+            self._reserved -= 1
         session.idle_since_s = self._now_s()
         self._sessions.add(session)
         self._untaken.add(session)
         return session
+
+    async def _open_or_make_room(self, opener: Opener) -> LegacySession:
+        try:
+            return await opener()
+        except UpstreamError as error:
+            if not (self._limits.is_scarce and error.reason == "full" and self._evict_idle()):
+                raise
+        return await opener()
 
     def _adopt(self, task: asyncio.Task[LegacySession]) -> None:
         """Nobody waits for this session any more; it is kept for the next call."""
@@ -283,8 +291,7 @@ class SessionPool:
         self._untaken.discard(session)
         if self._shared.get(session.key) is session:
             del self._shared[session.key]
-        idle = self._idle.get(session.key)
-        if idle is not None:
+        if (idle := self._idle.get(session.key)) is not None:
             if session in idle:
                 idle.remove(session)
             if not idle:

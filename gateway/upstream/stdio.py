@@ -42,12 +42,14 @@ class Command:
         arguments: what it is given.
         environment: variables beside those that are inherited; may hold secrets.
         folder: where it runs; None for where the gateway does.
+        secrets: what must not show in a log.
     """
 
     program: str
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     folder: str | None = None
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def full_environment(self) -> dict[str, str]:
         """All variables of the process: the named ones of the gateway's own, and the configured ones."""
@@ -92,7 +94,7 @@ class StdioPipes:
     """
 
     def __init__(self, name: str, command: Command, *, max_message_bytes: int) -> None:
-        self.log = ServerLog(name, command.environment.values())
+        self.log = ServerLog(name, command.secrets)
         self._name = name
         self._command = command
         self._max_message_bytes = max_message_bytes

@@ -190,9 +190,53 @@ def test_variable_of_the_wrong_form_is_a_problem_of_its_key(file: Path) -> None:
     assert problem.startswith('gateway.yaml:2: server.port: not a whole number; found "http"; ')
 
 
+STDIO = """
+upstreams:
+  git:
+    type: stdio
+    command: uvx
+    args: [mcp-server-git, --repository, "${REPO}"]
+    env: {TOKEN: "${TOKEN}", EMPTY: }
+    cwd: /srv
+"""
+
+
+def test_command_is_read_with_what_belongs_to_it(file: Path) -> None:
+    git = settings_of(file, STDIO, {"REPO": "/repo", "TOKEN": "topsecret"}).upstreams["git"]
+    assert (git.url, git.command, git.cwd) == (None, "uvx", "/srv")
+    assert git.args == ("mcp-server-git", "--repository", "/repo")
+    assert git.plain_env() == {"TOKEN": "topsecret", "EMPTY": ""}
+    assert "topsecret" not in repr(git)
+
+
+def test_a_process_may_take_longer_to_start_and_there_are_fewer_of_them(file: Path) -> None:
+    git = settings_of(file, "upstreams: {git: {command: uvx}}").upstreams["git"]
+    assert (git.connect_timeout_s, git.sessions.max, git.sessions.reuse) == (60.0, 16, "pooled")
+    text = "upstreams: {git: {command: uvx, connect_timeout: 5s, sessions: {max: 3, reuse: sticky}}}"
+    git = settings_of(file, text).upstreams["git"]
+    assert (git.connect_timeout_s, git.sessions.max, git.sessions.reuse) == (5.0, 3, "sticky")
+    assert settings_of(file, "upstreams: {git: {command: uvx, sessions: }}").upstreams["git"].sessions.max == 16
+
+
 def test_rest_of_a_stdio_upstream_is_checked_as_usual(file: Path) -> None:
     problems = problems_of(file, "upstreams:\n  git:\n    command: uvx\n    timeout: soon\n")
-    assert [problem.split(":")[1] for problem in problems] == ["3", "4"]
+    assert [problem.split(":")[1] for problem in problems] == ["4"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "transport"),
+    [
+        ("type: sse", "sse"),
+        ("type: sse, transport: auto", "sse"),
+        ("transport: sse", "sse"),
+        ("transport: sse, era: legacy", "sse"),
+        ("type: http", "auto"),
+        ("type: http, transport: streamable-http", "streamable-http"),
+    ],
+)
+def test_type_says_the_transport_as_clients_write_it(file: Path, entry: str, transport: str) -> None:
+    text = f"upstreams: {{docs: {{url: {URL}, {entry}}}}}"
+    assert settings_of(file, text).upstreams["docs"].transport == transport
 
 
 def test_entry_of_a_clients_file_works_as_it_is(file: Path) -> None:

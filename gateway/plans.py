@@ -1,0 +1,49 @@
+"""From settings to what the shells take: the part of `app` that knows the keys of an upstream."""
+
+from gateway.config import model
+from gateway.upstream.build import UpstreamPlan
+from gateway.upstream.connect import Place
+from gateway.upstream.stdio import Command
+
+
+def upstream_plan(name: str, upstream: model.Upstream, settings: model.Settings) -> UpstreamPlan:
+    """What the operator wants of one upstream.
+
+    Args:
+        name: its configured name.
+        upstream: its section.
+        settings: all the others.
+    """
+    rounds = settings.rounds
+    return UpstreamPlan(
+        name=name,
+        place=_place(upstream),
+        era=None if upstream.era == "auto" else upstream.era,
+        timeout_s=upstream.timeout_s,
+        max_duration_s=upstream.max_duration_s,
+        passes_authorization=upstream.auth.type == "passthrough",
+        passes_client_info=upstream.pass_client_info,
+        reuse=upstream.sessions.reuse,
+        gather_s=rounds.gather_s,
+        gather_max_s=rounds.gather_max_s,
+        question_names=rounds.names,
+        ttl_ms=int(settings.cache.ttl_s * 1000),
+        cache_scope=settings.cache.scope,
+        watch_s=upstream.watch_s,
+    )
+
+
+def _place(upstream: model.Upstream) -> Place:
+    command = None
+    if upstream.command is not None:
+        environment, secrets = upstream.plain_env(), tuple(upstream.secrets())
+        command = Command(upstream.command, upstream.args, environment, upstream.cwd, secrets)
+    return Place(
+        command or str(upstream.url),
+        transport=upstream.transport,
+        headers=upstream.plain_headers(),
+        connect_timeout_s=upstream.connect_timeout_s,
+        max_message_bytes=upstream.max_message_bytes,
+        max_sessions=upstream.sessions.max,
+        idle_s=upstream.sessions.idle_s,
+    )
