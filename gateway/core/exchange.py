@@ -167,17 +167,17 @@ class Exchange:
     def _interrupt(self, event: Broke) -> list[Command]:
         if event.resumable:
             return [Resume()]
-        self.state = State.CLOSED
-        return [self._cancel("the stream broke"), Fail(event.error)]
+        return [*self._abandon("the stream broke"), Fail(event.error)]
 
     def _detach(self, event: Broke) -> list[Command]:
         """The stream ended while the client is away: it is picked up when the client comes back, if it can be."""
         if event.resumable:
             self._detached = True
             return []
+        commands = self._abandon("the stream broke")
         self.state = State.SETTLED
         self._settlement = Fail(lost())
-        return [self._cancel("the stream broke")]
+        return commands
 
     # --- the client speaks, or stays silent ---
 

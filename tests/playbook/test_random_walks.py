@@ -1,15 +1,16 @@
 """Dialogues that nobody wrote: whatever a server and a client do, in whatever order, the exchange keeps its promises.
 
-No possible event fails. A question is answered at most once, and when a call is cut short no question is left without
-an answer. Each request of the client ends at most once. A call is cancelled at most once, and never after its response.
+No possible event fails. A question is answered at most once, and put to the client only if the client could answer it.
+Each request of the client ends exactly once. A call is cancelled at most once, and never after its response; a call
+that is cut short leaves no question without an answer.
 """
 
+import random
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+import pytest
 
 from gateway.core.exchange import Exchange
 from gateway.core.exchange_events import (
@@ -21,6 +22,7 @@ from gateway.core.exchange_events import (
     Event,
     Expired,
     Fail,
+    Leg,
     Notified,
     Post,
     Quieted,
@@ -31,81 +33,107 @@ from gateway.core.exchange_events import (
 )
 from gateway.core.transitions import HANDLERS, IMPOSSIBLE, State
 from gateway.errors import ProtocolError
+from gateway.translate.capabilities import missing_for
 from gateway.wire.jsonrpc import JsonObject
-from tests.playbook.vocabulary import CALL_ID, CUT, EVERYTHING, FORM, PAGE, PROMPT, RESULT, SILENT, leg
+from tests.playbook.vocabulary import CALL_ID, CUT, EVERYTHING, FORM, PAGE, PROMPT, RESULT, SILENT
+from tests.support.playbook import show
 
-ids = st.integers(0, 5) | st.sampled_from(["0", "1", "a", "el-9"])
-json = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["mode", "title", "x"]), inner),
-    max_leaves=4,
+WALKS: Final = 250
+STEPS: Final = 40
+
+FITTING: Final[dict[str, JsonObject]] = {
+    "elicitation/create": {"action": "decline"},
+    "sampling/createMessage": {"role": "user", "content": {"type": "text", "text": ""}, "model": "m"},
+    "roots/list": {"roots": []},
+}
+METHODS: Final = (*FITTING, "elicitation/create", "elicitation/create", "tasks/get")
+ODD: Final = (
+    None,
+    {},
+    [],
+    ["x"],
+    "x",
+    7,
+    True,
+    {"mode": 7},
+    {"requestedSchema": []},
+    {"requestedSchema": {"title": 7}},
 )
-params = st.sampled_from([FORM, PAGE, PROMPT, {}, None]) | json | st.fixed_dictionaries({"requestedSchema": json})
-questions = st.sampled_from(["elicitation/create", "sampling/createMessage", "roots/list", "tasks/get"])
-capabilities = st.sampled_from([EVERYTHING, {}, {"elicitation": {}}, {"roots": {}, "sampling": {}}])
-names = st.sampled_from(["elicitation_1", "elicitation_2", "sampling_1", "roots_1", "a", "el-9", "unknown"])
-answers = st.dictionaries(
-    names,
-    st.sampled_from(
-        [
-            {"action": "cancel"},
-            {"action": "accept", "content": {"name": "Ada"}},
-            {"roots": []},
-            {"role": "user", "content": {"type": "text", "text": ""}, "model": "m"},
-            {},
-        ]
-    ),
-    max_size=4,
-)
-notices = st.sampled_from(["notifications/progress", "notifications/message", "notifications/other"])
-legs = st.builds(
-    leg,
-    answers,
-    capabilities=capabilities,
-    progress=st.none() | st.sampled_from(["p", 7]),
-    logs=st.none() | st.sampled_from(["debug", "error"]),
-)
+LESS: Final[tuple[JsonObject, ...]] = ({}, {"elicitation": {}}, {"roots": {}, "sampling": {}})
 
 
-class Walk(RuleBasedStateMachine):
-    """One call, and every event that may happen to it."""
+class Walk:
+    """One call, and what happens to it."""
 
-    @initialize(
-        first=legs,
-        method=st.sampled_from(["tools/call", "tools/call", "resources/read", "tools/list"]),
-        unanswerable=st.sampled_from([None, None, None, CUT]),
-    )
-    def begin(self, first: Any, method: str, unanswerable: Any) -> None:
-        """The client makes a call."""
-        self.exchange = Exchange(method, CALL_ID, first, unanswerable=unanswerable)
-        self.asked: dict[tuple[type, Any], str] = {}
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self.leg = self._leg({})
+        method = dice.choice(["tools/call", "tools/call", "prompts/get", "tools/list"])
+        self.exchange = Exchange(method, CALL_ID, self.leg, unanswerable=CUT if dice.random() < 0.05 else None)
+        self.asked: dict[tuple[type, Any], JsonObject] = {}
         self.withdrawn: set[tuple[type, Any]] = set()
         self.replies: Counter[tuple[type, Any]] = Counter()
         self.endings = 0
         self.legs = 1
         self.cancellations = 0
         self.has_responded = False
+        self.story: list[str] = []
+
+    def run(self) -> None:
+        """Let things happen until nothing more can."""
+        moves: list[tuple[int, Callable[[], None]]] = [
+            (8, self.ask),
+            (2, self.repeat),
+            (3, self.notify),
+            (2, self.withdraw),
+            (6, lambda: self.happen(Quieted())),
+            (8, self.retry),
+            (1, self.respond),
+            (1, self.end),
+        ]
+        weights, choices = zip(*moves, strict=True)
+        for _ in range(STEPS):
+            self.dice.choices(choices, weights)[0]()
+            assert self.legs - 1 <= self.endings <= self.legs
+            assert self.cancellations <= 1
+            assert all(count == 1 for count in self.replies.values())
+        if self.exchange.is_closed:
+            assert self.cancellations or self.has_responded or self.exchange._settlement
 
     def happen(self, event: Event) -> None:
         """Let something happen, if it can; and hear what the exchange says to it."""
         if HANDLERS[self.exchange.state, type(event)] == IMPOSSIBLE:
             return
         was_closed = self.exchange.is_closed
+        self.story.append(f">> {show(event)}")
         if isinstance(event, Answered):
             self.legs += 1
+            self.leg = event.leg
         for command in self.exchange.receive(event):
+            self.story.append(f"<< {show(command)}")
             if isinstance(command, Post):
                 self.hear(command.message)
-            self.endings += isinstance(command, RequireInput | Complete | Fail)
-            assert not (was_closed and isinstance(command, RequireInput | Complete | Fail))
-            if isinstance(command, RequireInput):
-                assert command.input_requests
-                assert self.exchange.state is State.SUSPENDED
+            elif isinstance(command, RequireInput | Complete | Fail):
+                assert not was_closed
+                self.endings += 1
+                self.end_leg(command)
+        if self.exchange.is_closed and not was_closed and isinstance(event, ClientLeft | Expired | TimedOut | Broke):
+            self.endings += isinstance(event, ClientLeft)
+            self.no_question_is_left()
+
+    def end_leg(self, ending: RequireInput | Complete | Fail) -> None:
+        """The client's request ends."""
+        if not isinstance(ending, RequireInput):
+            assert self.exchange.is_closed
+            return
+        assert self.exchange.state is State.SUSPENDED
+        assert ending.input_requests
+        for question in ending.input_requests.values():
+            assert missing_for(question["method"], question["params"], self.leg.capabilities) is None
 
     def hear(self, message: JsonObject) -> None:
         """The server hears something."""
         if "method" in message:
-            assert message["method"] == "notifications/cancelled"
             assert message["params"]["requestId"] == CALL_ID
             assert not self.has_responded
             self.cancellations += 1
@@ -114,88 +142,102 @@ class Walk(RuleBasedStateMachine):
         assert key in self.asked
         self.replies[key] += 1
 
-    @rule(request_id=ids, method=questions, params=params)
-    def ask(self, request_id: Any, method: str, params: Any) -> None:
-        """The server asks; an id only once, as JSON-RPC has it."""
-        key = (type(request_id), request_id)
-        if key not in self.asked:
-            self.asked[key] = method
-            self.happen(Asked({"id": request_id, "method": method, "params": params}))
+    def no_question_is_left(self) -> None:
+        """The server might wait for an answer for ever."""
+        if not self.has_responded:
+            assert self.asked.keys() <= self.replies.keys() | self.withdrawn
 
-    @precondition(lambda self: self.asked)
-    @rule(data=st.data())
-    def repeat(self, data: st.DataObject) -> None:
-        """A resumed stream repeats a question that was put."""
-        kind, request_id = data.draw(st.sampled_from(sorted(self.asked, key=repr)))
-        if self.exchange._questions.has_seen({"id": request_id}) and not self.exchange.is_closed:
+    # --- what may happen ---
+
+    def ask(self) -> None:
+        """The server asks something, under an id that it has not used yet."""
+        request_id = self.dice.choice([len(self.asked), f"q-{len(self.asked)}", str(len(self.asked))])
+        method = self.dice.choice(METHODS)
+        usual = {"sampling/createMessage": PROMPT, "elicitation/create": self.dice.choice([FORM, PAGE])}
+        params = usual.get(method, {}) if self.dice.random() < 0.8 else self.dice.choice(ODD)
+        message = {"id": request_id, "method": method, "params": params}
+        self.asked[type(request_id), request_id] = message
+        self.happen(Asked(message))
+
+    def repeat(self) -> None:
+        """A resumed stream repeats a question that was put; while anybody reads on, it is no new question."""
+        known = [message for message in self.asked.values() if self.exchange._questions.has_seen(message)]
+        if known and self.exchange.state not in (State.SETTLED, State.CLOSED):
             before = self.replies.copy()
-            if self.exchange.state is not State.SETTLED:
-                self.happen(Asked({"id": request_id, "method": self.asked[kind, request_id], "params": {}}))
-                assert self.replies == before
+            self.happen(Asked(self.dice.choice(known)))
+            assert self.replies == before
 
-    @rule(method=notices, params=json)
-    def notify(self, method: str, params: Any) -> None:
+    def notify(self) -> None:
         """The server tells something, maybe nonsense."""
-        self.happen(Notified({"method": method, "params": params}))
+        kind = self.dice.choice(["progress", "message", "other"])
+        told = [{"progressToken": CALL_ID, "progress": self.dice.random()}, {"level": "error", "data": "x"}, *ODD]
+        self.happen(Notified({"method": f"notifications/{kind}", "params": self.dice.choice(told)}))
 
-    @rule(request_id=ids)
-    def withdraw(self, request_id: Any) -> None:
+    def withdraw(self) -> None:
         """The server withdraws a question, or something that it never asked."""
-        self.withdrawn.add((type(request_id), request_id))
+        kind, request_id = self.dice.choice([*self.asked, (int, 99)])
+        self.withdrawn.add((kind, request_id))
         self.happen(Withdrew(request_id))
 
-    @rule()
-    def quieten(self) -> None:
-        """The quiet time ends, whether or not it had begun."""
-        self.happen(Quieted())
-
-    @rule(retry=legs)
-    def retry(self, retry: Any) -> None:
-        """The client retries, unless its answers are wrong."""
+    def retry(self) -> None:
+        """The client comes back, with answers to some of its questions, unless they are wrong."""
+        if not self.exchange.awaits_client:
+            return
+        asked = self.exchange._questions.to_input_requests()
+        answers = {name: FITTING[asked[name]["method"]] for name in asked if self.dice.random() < 0.7}
+        if self.dice.random() < 0.1:
+            answers |= {self.dice.choice([*asked, "unknown", "roots_2"]): {}}
         try:
-            self.exchange.check(retry.answers)
+            self.exchange.check(answers)
         except ProtocolError as error:
             assert error.code == -32602
             return
-        self.happen(Answered(retry))
+        self.happen(Answered(self._leg(answers)))
 
-    @precondition(lambda self: not self.has_responded)
-    @rule()
     def respond(self) -> None:
         """The server answers the call."""
-        self.has_responded = True
-        self.happen(Responded(RESULT))
+        if not self.has_responded:
+            self.has_responded = True
+            self.happen(Responded(RESULT))
 
-    @rule(event=st.sampled_from([Broke(True, CUT), Broke(False, CUT), ClientLeft(), TimedOut(SILENT), Expired()]))
-    def end(self, event: Event) -> None:
-        """Something ends it, or pauses it."""
-        if self.has_responded and isinstance(event, Broke | TimedOut):
-            return  # nobody reads on after the response
-        self.happen(event)
+    def end(self) -> None:
+        """Something ends the call, or pauses it; after the response nobody reads on or waits for the server."""
+        causes = [ClientLeft(), Expired()]
+        if not self.has_responded:
+            causes += [Broke(True, CUT), Broke(False, CUT), TimedOut(SILENT)]  # type: ignore[list-item]
+        self.happen(self.dice.choice(causes))
 
-    @invariant()
-    def a_question_has_at_most_one_answer(self) -> None:
-        """Else the second would answer somebody else's question, some day."""
-        assert not [key for key, count in self.replies.items() if count > 1]
-
-    @invariant()
-    def a_request_ends_at_most_once(self) -> None:
-        """And none of the client's requests is left open when it makes the next."""
-        assert self.legs - 1 <= self.endings <= self.legs
-
-    @invariant()
-    def a_call_is_cancelled_at_most_once(self) -> None:
-        """It has only one id."""
-        assert self.cancellations <= 1
-
-    @invariant()
-    def no_question_is_left_when_a_call_is_cut_short(self) -> None:
-        """A server that finished has no use for answers; one that was cut short might wait for them."""
-        lost = self.exchange._settlement is not None
-        if self.exchange.is_closed and not self.has_responded and not lost:
-            open_ones = self.asked.keys() - self.replies.keys() - self.withdrawn
-            assert not open_ones or self.cancellations
+    def _leg(self, answers: JsonObject) -> Leg:
+        capabilities = EVERYTHING if self.dice.random() < 0.9 else self.dice.choice(LESS)
+        return Leg(capabilities, self.dice.choice([None, "p", 7]), self.dice.choice([None, "debug", "error"]), answers)
 
 
-TestWalk = Walk.TestCase
-TestWalk.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_happens_in_whatever_order(seed: int) -> None:
+    rounds: Counter[int] = Counter()
+    for number in range(WALKS):
+        walk = Walk(random.Random(f"{seed}-{number}"))  # noqa: S311 -- the same at every run
+        try:
+            walk.run()
+        except AssertionError as error:
+            raise AssertionError("\n".join([f"walk {seed}-{number}", *walk.story])) from error
+        rounds[walk.exchange.rounds] += 1
+    assert sum(count for number, count in rounds.items() if number > 1) > WALKS / 10, "these walks lead nowhere"
+
+
+def test_the_walks_get_everywhere() -> None:
+    cells = {cell for number in range(2 * WALKS) for cell in _cells_of(Walk(random.Random(f"far-{number}")))}  # noqa: S311
+    assert cells == {cell for cell, handler in HANDLERS.items() if handler != IMPOSSIBLE}
+
+
+def _cells_of(walk: Walk) -> set[tuple[State, type]]:
+    cells: set[tuple[State, type]] = set()
+    receive = walk.exchange.receive
+
+    def watched(event: Event) -> Any:
+        cells.add((walk.exchange.state, type(event)))
+        return receive(event)
+
+    walk.exchange.receive = watched  # type: ignore[method-assign]
+    walk.run()
+    return cells

@@ -23,6 +23,7 @@ from tests.playbook.vocabulary import (
     logged,
     refused,
     sample,
+    walked_away,
 )
 from tests.support.playbook import Playbook
 
@@ -161,7 +162,14 @@ def test_a_stream_that_breaks_ends_the_call_with_an_unknown_outcome() -> None:
 
 def test_a_stream_that_breaks_before_the_question_was_put_ends_the_call_too() -> None:
     assert (
-        Playbook(call()) >> form(0) << Gather() >> BROKEN << cancelled("the stream broke") << Fail(CUT) << State.CLOSED
+        Playbook(call())
+        >> form(0)
+        << Gather()
+        >> BROKEN
+        << walked_away(0)
+        << cancelled("the stream broke")
+        << Fail(CUT)
+        << State.CLOSED
     )
 
 
@@ -197,6 +205,7 @@ def test_a_stream_that_breaks_while_the_client_is_away_has_lost_the_call() -> No
         >> Quieted()
         << inputs(elicitation_1=A_FORM)
         >> BROKEN
+        << walked_away(0)
         << cancelled("the stream broke")
         << State.SETTLED
         >> Answered(leg({"elicitation_1": ADA}))
