@@ -168,7 +168,9 @@ class Endpoint:
 
     def _authorization(self, headers: Headers) -> str | None:
         value = headers.get(_AUTHORIZATION)
-        return None if value is None or self._authenticator.takes_authorization(headers) else value.decode("latin-1")
+        if value is None or headers.is_repeated(_AUTHORIZATION) or self._authenticator.takes_authorization(headers):
+            return None
+        return value.decode("latin-1")
 
     async def _read_body(self, receive: Receive) -> bytes:
         message = await receive()
