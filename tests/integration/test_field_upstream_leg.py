@@ -531,3 +531,29 @@ async def test_every_request_says_exactly_what_it_is_and_what_it_takes(era: Era)
         headers = {"Content-Type": "application/json; charset=utf-8", "Accept": "*/*"}
         assert (await front.call("hi", headers=headers)).text == "hi"
         assert not {415, 406} & {line.get("status") for line in front.log}
+
+
+# --- header values ---
+
+
+@eras
+async def test_no_byte_in_a_credential_or_a_parameter_is_more_than_a_refusal(era: Era) -> None:
+    async with ScriptedUpstream(era) as upstream, gateway_for(upstream, **PASSTHROUGH) as front:
+        await front.call("warm")
+        for byte in (*range(33), 34, 44, 58, 61, 92, 127, 128, 160, 255):
+            value = b"a" + bytes([byte]) + b"b"
+            for name in ("Authorization", "Mcp-Param-X", "Mcp-Param-" + chr(byte)):
+                headers, body = good_request("tools/call", CALL, headers={name: value})
+                async with connect(front.url) as connection:
+                    await connection.send("POST", "/mcp", headers, body)
+                    answer = await connection.read()
+                assert answer.status in (200, 400), (byte, name, answer)
+
+
+async def test_a_credential_that_comes_twice_is_nobodys() -> None:
+    async with ScriptedUpstream() as upstream, gateway_for(upstream, **PASSTHROUGH) as front:
+        headers: dict[str, HeaderChange] = {"Authorization": ["Bearer t1", "Bearer t2"]}
+        async with connect(front.url) as connection:
+            await connection.send("POST", "/mcp", *good_request("tools/call", CALL, headers=headers))
+            assert (await connection.read()).status == 200
+        assert {request.headers.get("authorization") for request in upstream.log} == {None}
