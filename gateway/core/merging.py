@@ -119,11 +119,12 @@ class _Taken:
 
     def add(self, upstream: str, entry: JsonObject) -> None:
         key = entry[self._key]
-        first = self._owners.setdefault(key, upstream)
-        owner = first if self._owner_of is None else self._owner_of(key) or first
+        decided = self._owner_of(key) if self._owner_of is not None else None
+        owner = decided or self._owners.get(key, upstream)
         if owner != upstream:
             self._joined.clashes.append((key, owner, upstream))
-        elif first == upstream:
+        elif key not in self._owners:
+            self._owners[key] = upstream
             self._joined.entries.append(entry)
 
 
