@@ -13,7 +13,6 @@ import structlog
 
 from gateway.core.exchange import Exchange
 from gateway.core.exchange_events import Fail, Leg, RequireInput
-from gateway.core.inbound import check_param_headers
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
@@ -29,10 +28,10 @@ from gateway.upstream.legacy_rounds import LegacyRounds, UrlRound
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
 from gateway.upstream.legacy_sessions import LegacySessions, Wanted
 from gateway.upstream.listening import LegacySource
+from gateway.upstream.preparation import Preparation
 from gateway.upstream.subscriptions import Reports
-from gateway.upstream.tool_marks import ToolMarks
 from gateway.upstream.transport import Transport
-from gateway.wire import codes, meta, methods
+from gateway.wire import methods
 from gateway.wire.jsonrpc import JsonObject
 from gateway.wire.jsonrpc import request as to_request
 
@@ -66,7 +65,7 @@ class LegacyUpstream:
         self._rounds = rounds
         self._background = background
         self._sessions = LegacySessions(http, options, background, self._note_change, now_s)
-        self._marks = ToolMarks(now_s)
+        self._preparation = Preparation(http.name, now_s)
         self._results = LegacyResults(http.name, options)
         self._id_prefix = secrets.token_hex(6)
         self._ids = count(1)
@@ -136,9 +135,7 @@ class LegacyUpstream:
 
     async def _call(self, request: InboundRequest, leg: Leg, caller: Caller, client: ClientStream) -> Outcome:
         wanted = self._sessions.wanted(request, caller)
-        marks = self._marks.known(wanted.key) if request.method == methods.TOOLS_CALL else None
-        if marks is not None and not self._marks.is_stale(wanted.key):
-            check_param_headers(request, marks.get(request.target or "", ()))
+        self._preparation.check_known(wanted.key, request)
         try:
             return await self._call_in_session(wanted, request, leg, caller, client)
         except UpstreamError as error:
@@ -185,10 +182,7 @@ class LegacyUpstream:
             may_outlive: whether the call may go on when the client's request has ended, as it does after a question.
         """
         try:
-            self._require_capability(session, request.method)
-            if request.method == methods.TOOLS_CALL:
-                await self._check_marks(session, request)
-            await self._set_log_level(session, leg)
+            await self._preparation.prepare(session, request, leg.log_level)
         except BaseException:
             self._sessions.release(session, clean=True)
             raise
@@ -227,13 +221,14 @@ class LegacyUpstream:
         server_info = call.session.negotiated.server_info
         if isinstance(ending, RequireInput):
             return self._suspend(call, ending, request, caller, server_info)
-        message, after_round = ending.message, call.exchange.rounds > 0
+        message = ending.message
+        after_round = call.exchange.rounds > 0 or request.request_state is not None
         if self._results.is_url_round(request.method, message):
             result = self._rounds.suspend_url_round(message["error"], request, caller)
             return self._results.input_required(result, server_info)
         if request.method == methods.TOOLS_LIST:
             is_first_page = request.params.get("cursor") is None
-            self._marks.note(call.session.key, message.get("result"), is_first_page=is_first_page)
+            self._preparation.note_tools(call.session.key, message.get("result"), is_first_page=is_first_page)
         return self._results.outcome(request, message, server_info, after_round=after_round)
 
     def _suspend(
@@ -272,45 +267,9 @@ class LegacyUpstream:
         call.session.detach(call.exchange.request_id)
         self._sessions.release(call.session, clean=clean)
 
-    # --- before the call ---
-
-    def _require_capability(self, session: LegacySession, method: str) -> None:
-        """A method whose capability the server does not have is not offered; one that declares nothing is asked."""
-        capabilities = session.negotiated.capabilities
-        needed = methods.CAPABILITY.get(method)
-        if capabilities and needed is not None and capabilities.get(needed) is None:
-            raise ProtocolError(codes.METHOD_NOT_FOUND, f"Upstream {self.name!r} does not offer {method}")
-
-    async def _check_marks(self, session: LegacySession, request: InboundRequest) -> None:
-        """2026-07-28, basic/transports/streamable-http, "Custom Headers"; looks again before it contradicts."""
-        marks = self._marks.known(session.key)
-        if marks is not None:
-            try:
-                check_param_headers(request, marks.get(request.target or "", ()))
-                return
-            except ProtocolError:
-                if not self._marks.is_stale(session.key):
-                    raise
-        marks = await self._marks.learn(session)
-        check_param_headers(request, marks.get(request.target or "", ()))
-
-    async def _set_log_level(self, session: LegacySession, leg: Leg) -> None:
-        """Make the session as talkative as this leg wants; what is too much for it is filtered on the way back."""
-        level = leg.log_level
-        if level is None or session.negotiated.capabilities.get("logging") is None:
-            return
-        if session.log_level is not None and meta.LOG_RANK[session.log_level] <= meta.LOG_RANK[level]:
-            return
-        try:
-            await session.ask(methods.SET_LEVEL, {"level": level})
-        except UpstreamError as error:
-            log.info("log level not set", upstream=self.name, reason=error.reason)
-            return
-        session.log_level = level
-
     def _note_change(self, message: JsonObject, key: SessionKey) -> None:
         if message["method"] == methods.TOOLS_CHANGED:
-            self._marks.forget()
+            self._preparation.forget_tools()
         self._on_change(message, (key.principal, key.credentials))
 
     def _unanswerable(self) -> GatewayError:
