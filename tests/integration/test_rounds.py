@@ -20,10 +20,8 @@ from tests.support.asking_tools import (
     filled,
     offer_tools,
 )
-from tests.support.round_client import RoundClient, notified
+from tests.support.round_client import RoundClient
 from tests.support.running_gateway import RunningGateway, running_gateway
-
-FROZEN = {"code": -32602, "message": "Invalid or expired request state"}
 
 KINDS: dict[str, dict[str, Any]] = {
     "correlated": {},
@@ -120,6 +118,23 @@ async def test_a_round_is_a_complete_response_and_the_call_is_made_once(
     assert server.executions == {"k": 1}
     (answer,) = server.answers
     assert (answer.id, answer.body) == (0, {"result": filled("Ada")})
+
+
+async def test_the_server_gets_its_own_ids_back_with_their_types(server: AskingServer, client: RoundClient) -> None:
+    @server.tool
+    async def trip(call: Call) -> str:
+        form = await call.ask(ELICIT, FORM, request_id="e-1")
+        await call.ask(SAMPLE, PROMPT, request_id=7)
+        await call.ask(ROOTS, request_id="r")
+        return f"done:{form['content']['name']}"
+
+    reply = await client.call("trip")
+    for question, answer in (("e-1", filled("Ada")), ("sampling_1", SAID), ("r", FOLDERS)):
+        assert list(reply.questions) == [question]
+        reply = await client.call("trip", answers={question: answer}, state=reply.state)
+    assert reply.text == "done:Ada"
+    assert [(answer.id, type(answer.id)) for answer in server.answers] == [("e-1", str), (7, int), ("r", str)]
+    assert server.executions == {"trip": 1}
 
 
 @pytest.mark.parametrize("answer", [DECLINED, CANCELLED])
@@ -264,109 +279,3 @@ async def test_a_wrong_answer_to_one_question_keeps_the_others_back(server: Aski
     answers["sampling_1"] = SAID
     done = await client.call("mixed", answers={**answers, "roots_1": FOLDERS}, state=asked.state)
     assert done.text == "Ada Hello file:///srv"
-
-
-# --- the token ---
-
-
-async def test_a_token_is_good_for_one_use(server: AskingServer, client: RoundClient) -> None:
-    asked = await client.call("in_turn", {"count": 2})
-    answers = {"elicitation_1": filled("Ada")}
-    second = await client.call("in_turn", {"count": 2}, answers=answers, state=asked.state)
-    again = await client.call("in_turn", {"count": 2}, answers=answers, state=asked.state)
-    assert (again.status, again.error) == (400, FROZEN)
-    answers = {"elicitation_2": filled("Bob")}
-    assert (await client.call("in_turn", {"count": 2}, answers=answers, state=second.state)).text == "Ada,Bob"
-    again = await client.call("in_turn", {"count": 2}, answers=answers, state=second.state)
-    assert again.error == FROZEN
-    assert server.executions == {"in_turn": 1}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"target": "in_turn"},
-        {"params": {"arguments": {"key": "other"}}},
-        {"params": {"arguments": {"key": "k", "more": 1}}},
-        {"params": {"arguments": {}}},
-        {"params": {}},
-        {"method": "prompts/get"},
-    ],
-)
-async def test_a_token_is_bound_to_the_request(server: AskingServer, client: RoundClient, change: Any) -> None:
-    asked = await client.call("book", {"key": "k"})
-    request = {"method": "tools/call", "target": "book", "params": {"arguments": {"key": "k"}}, **change}
-    answers = {"elicitation_1": filled("Eve")}
-    refused = await client.request(**request, answers=answers, state=asked.state)
-    assert (refused.status, refused.error) == (400, FROZEN)
-    assert not server.answers
-    done = await client.call("book", {"key": "k"}, answers={"elicitation_1": filled("Ada")}, state=asked.state)
-    assert done.text == "Ada"
-    assert server.executions == {"k": 1}
-
-
-async def test_the_order_of_arguments_does_not_matter(client: RoundClient) -> None:
-    asked = await client.call("book", {"key": "k", "more": {"a": 1, "b": 2}})
-    reordered = {"more": {"b": 2, "a": 1}, "key": "k"}
-    assert (await client.call("book", reordered, answers={"elicitation_1": filled("Ada")}, state=asked.state)).text
-
-
-@pytest.mark.parametrize("state", ["", "x", "A" * 100_000, "gAAAAA", "\u00e9"])
-async def test_what_is_no_token_is_refused_and_nothing_runs(
-    server: AskingServer, client: RoundClient, state: str
-) -> None:
-    refused = await client.call("book", answers={"elicitation_1": filled("Eve")}, state=state)
-    assert (refused.status, refused.error) == (400, FROZEN)
-    assert not server.executions
-
-
-async def test_a_token_says_nothing_of_the_upstream(client: RoundClient, server: AskingServer) -> None:
-    asked = await client.call("book")
-    for secret in ("docs", "session-", "book", server.url):
-        assert secret not in asked.state
-
-
-# --- progress and logs ---
-
-
-async def test_each_leg_gets_the_progress_and_logs_that_it_asks_for(server: AskingServer, client: RoundClient) -> None:
-    @server.tool
-    async def chatty(call: Call) -> str:
-        for leg in range(3):
-            call.progress(leg * 2 + 1)
-            call.log("info", f"info {leg}")
-            call.log("error", f"error {leg}")
-            if leg < 2:
-                await call.ask(ELICIT, FORM)
-        return "done"
-
-    first = await client.call("chatty", meta=notified(progress="p-1", logs="info"))
-    assert _told(first.notifications) == [("p-1", 1), "info 0", "error 0"]
-    answers = {"elicitation_1": filled("Ada")}
-    second = await client.call("chatty", answers=answers, state=first.state, meta=notified(progress=2))
-    assert _told(second.notifications) == [(2, 3)]
-    answers = {"elicitation_2": filled("Bob")}
-    third = await client.call("chatty", answers=answers, state=second.state, meta=notified(logs="error"))
-    assert _told(third.notifications) == ["error 2"]
-    assert third.text == "done"
-
-
-async def test_progress_may_be_wanted_by_a_later_leg_alone(server: AskingServer, client: RoundClient) -> None:
-    @server.tool
-    async def slow(call: Call) -> str:
-        await call.ask(ELICIT, FORM)
-        call.progress(1)
-        return "done"
-
-    asked = await client.call("slow")
-    answers = {"elicitation_1": filled("Ada")}
-    done = await client.call("slow", answers=answers, state=asked.state, meta=notified(progress="late"))
-    assert _told(done.notifications) == [("late", 1)]
-
-
-def _told(notifications: list[dict[str, Any]]) -> list[Any]:
-    """Progress as (token, value), logs as their text."""
-    return [
-        params["data"] if "data" in params else (params["progressToken"], params["progress"])
-        for params in (message["params"] for message in notifications)
-    ]
