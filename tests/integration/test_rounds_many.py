@@ -102,7 +102,7 @@ class Errand:
         self.user = self.dice.choice(USERS)
         self.server = self.dice.choice(list(SERVERS))
         self.tool = self.dice.choice(TOOLS)
-        self.arguments = {"key": self.key, "count": 1 if self.tool == "once" else self.dice.randint(2, 4)}
+        self.arguments: JsonObject = {"key": self.key, "count": 1 if self.tool == "once" else self.dice.randint(2, 4)}
         self.is_abandoned = False
         self._client = client
         self._queue = queue
@@ -124,7 +124,8 @@ class Errand:
         self._log["completed"] += 1
 
     def _names(self) -> list[str]:
-        forms = {"quiet": 0, "mixed": 1}.get(self.tool, self.arguments["count"])
+        fixed: dict[str, int] = {"quiet": 0, "mixed": 1}
+        forms: int = fixed.get(self.tool, self.arguments["count"])
         return [self._name(f"elicitation_{number}") for number in range(1, forms + 1)]
 
     def _name(self, question: str) -> str:
@@ -178,7 +179,7 @@ class Errand:
 
     async def _misbehave(self, reply: Reply) -> None:
         """Try what must not work; the round must not notice."""
-        stolen = {"answers": self._answers(reply.questions), "state": reply.state}
+        stolen: JsonObject = {"answers": self._answers(reply.questions), "state": reply.state}
         tricks: dict[str, JsonObject] = {
             "wrong user": {"key": self.dice.choice([user for user in USERS if user != self.user])},
             "other tool": {"tool": self.dice.choice([tool for tool in TOOLS if tool != self.tool])},

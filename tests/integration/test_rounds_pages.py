@@ -97,7 +97,8 @@ async def test_the_token_of_a_page_is_good_for_one_use_and_one_request(
 
 async def test_a_page_for_a_client_that_cannot_show_one(server: AskingServer, client: RoundClient) -> None:
     server.tools["pay"] = Toll()
-    for declared in ({}, {"elicitation": {}}, {"elicitation": {"form": {}}}):
+    kinds: list[JsonObject] = [{}, {"elicitation": {}}, {"elicitation": {"form": {}}}]
+    for declared in kinds:
         refused = await client.call("pay", capabilities=declared)
         assert (refused.status, refused.error["code"]) == (400, -32021)
         assert refused.error["data"] == {"requiredCapabilities": {"elicitation": {"url": {}}}}

@@ -91,7 +91,8 @@ async def test_users_never_share_a_session(server: AskingServer, client: RoundCl
         seen[call.arguments["who"]].add(call.session.id)
         return "ok"
 
-    for capabilities in ({}, {"roots": {}}):
+    kinds: list[dict[str, Any]] = [{}, {"roots": {}}]
+    for capabilities in kinds:
         for _ in range(5):
             await client.call("whose", {"who": "alice"}, capabilities=capabilities)
             await client.call("whose", {"who": "bob"}, capabilities=capabilities, key=BOB)

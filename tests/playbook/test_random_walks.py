@@ -47,7 +47,7 @@ FITTING: Final[dict[str, JsonObject]] = {
     "roots/list": {"roots": []},
 }
 METHODS: Final = (*FITTING, "elicitation/create", "elicitation/create", "tasks/get")
-ODD: Final = (
+ODD: Final[tuple[Any, ...]] = (
     None,
     {},
     [],
@@ -202,9 +202,9 @@ class Walk:
 
     def end(self) -> None:
         """Something ends the call, or pauses it; after the response nobody reads on or waits for the server."""
-        causes = [ClientLeft(), Expired()]
+        causes: list[Event] = [ClientLeft(), Expired()]
         if not self.has_responded:
-            causes += [Broke(True, CUT), Broke(False, CUT), TimedOut(SILENT)]  # type: ignore[list-item]
+            causes += [Broke(True, CUT), Broke(False, CUT), TimedOut(SILENT)]
         self.happen(self.dice.choice(causes))
 
     def _leg(self, answers: JsonObject) -> Leg:

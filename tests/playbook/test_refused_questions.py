@@ -3,6 +3,7 @@
 from gateway.core.exchange_events import Answered, Fail, Gather, Quieted
 from gateway.core.transitions import State
 from gateway.errors import UpstreamError
+from gateway.wire.jsonrpc import JsonObject
 from tests.playbook.vocabulary import (
     A_FORM,
     ADA,
@@ -25,7 +26,7 @@ from tests.playbook.vocabulary import (
 )
 from tests.support.playbook import Playbook
 
-ONLY_FORMS = {"elicitation": {"form": {}}}
+ONLY_FORMS: JsonObject = {"elicitation": {"form": {}}}
 NO_SESSION = UpstreamError("docs", "nonsense", "Upstream 'docs' asks its client, but keeps no session")
 UNSUPPORTED = "The client does not support this"
 

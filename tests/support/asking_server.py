@@ -257,7 +257,7 @@ class AskingServer:
 
     async def _take_answer(self, session: Session, message: JsonObject) -> None:
         question = session.pending.pop(message["id"], None)
-        body = {key: message[key] for key in ("result", "error") if key in message}
+        body: JsonObject = {key: message[key] for key in ("result", "error") if key in message}
         self.answers.append(Answer(session.id, message["id"], body, question is not None))
         if question is not None and not question.answer.done():
             question.answer.set_result(body)
