@@ -6,8 +6,7 @@ Two writes are two system calls and two packets for each small reply: about a tw
 import asyncio
 from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
+from gateway.server.head import HeadProtocol
 
 _MOST_HELD: Final = 32_768
 
@@ -49,7 +48,7 @@ class OneWrite:
         return getattr(self._transport, name)
 
 
-class OneWriteProtocol(HttpToolsProtocol):
+class OneWriteProtocol(HeadProtocol):
     """The protocol that `app` gives to uvicorn."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

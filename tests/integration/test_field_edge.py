@@ -10,7 +10,7 @@ import pytest
 from tests.support.api_keys import keys
 from tests.support.gateway_app import Front, gateway_for
 from tests.support.messages import PREFIX, VERSION, HeaderChange, good_headers, good_meta, good_request
-from tests.support.raw_http import RawAnswer, connect
+from tests.support.raw_http import RawAnswer, connect, head
 from tests.support.scripted import ScriptedUpstream, Wire
 
 Era = Literal["legacy", "modern"]
@@ -374,3 +374,80 @@ async def test_vendor_keys_and_trace_keys_of_the_metadata_reach_the_server_and_t
         kept = upstream.received("tools/call")[0].params["_meta"]
         own = {key: value for key, value in kept.items() if key != "progressToken"}
         assert own == {"com.ex/k": [1], "traceparent": trace, "tracestate": "a=1", "baggage": "k=v"}
+
+
+# --- connections ---
+
+UPGRADES: dict[str, dict[str, HeaderChange]] = {
+    "to http/2, as Java's client always offers": {
+        "Connection": "Upgrade, HTTP2-Settings",
+        "Upgrade": "h2c",
+        "HTTP2-Settings": "AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA",
+    },
+    "to a websocket": {"Connection": "upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "x"},
+    "to tls": {"Connection": "Upgrade", "Upgrade": "TLS/1.2, HTTP/1.1"},
+}
+
+
+@pytest.mark.parametrize("upgrade", UPGRADES.values(), ids=UPGRADES)
+@pytest.mark.parametrize("pause", ["none", "before the body", "in the body", "in the offer", "after every byte"])
+async def test_an_offer_to_speak_another_protocol_is_passed_over(upgrade: dict[str, HeaderChange], pause: str) -> None:
+    async with ScriptedUpstream() as upstream, gateway_for(upstream) as front, connect(front.url) as connection:
+        for text in ("first", "second"):
+            headers, body = good_request("tools/call", {"name": "echo", "arguments": {"text": text}}, headers=upgrade)
+            sent = head("POST", "/mcp", headers, host=front.url.removeprefix("http://"), length=len(body)) + body
+            for piece in cut(sent, len(body), pause):
+                await connection.send_bytes(piece)
+                await front.http.get(f"{front.url}/healthz")  # what was sent has arrived by now
+            answer = await connection.read()
+            assert answer.message["result"]["content"][0]["text"] == text
+        assert not [line for line in front.log if line["log_level"] == "warning"]
+
+
+def cut(sent: bytes, body_size: int, pause: str) -> list[bytes]:
+    """The pieces that a request is sent in."""
+    if pause == "after every byte":
+        start = sent.index(b"Upgrade:") - 5
+        return [sent[:start], *(sent[at : at + 1] for at in range(start, start + 20)), sent[start + 20 :]]
+    at = {
+        "none": len(sent),
+        "before the body": len(sent) - body_size,
+        "in the body": len(sent) - 9,
+        "in the offer": sent.index(b"Upgrade:") + 3,
+    }[pause]
+    return [piece for piece in (sent[:at], sent[at:]) if piece]
+
+
+async def test_a_head_may_come_byte_by_byte() -> None:
+    async with ScriptedUpstream() as upstream, gateway_for(upstream) as front, connect(front.url) as connection:
+        headers, body = good_request("tools/call", {"name": "echo", "arguments": {"text": "hi"}})
+        for byte in head("POST", "/mcp", headers, host=front.url.removeprefix("http://"), length=len(body)) + body:
+            await connection.send_bytes(bytes([byte]))
+        assert (await connection.read()).message["result"]["content"][0]["text"] == "hi"
+
+
+@pytest.mark.parametrize("part", [b"X-Pad: %b\r\n", b"X-Pad-%b: 1\r\n", b"%b"])
+async def test_a_head_without_end_is_cut_off(part: bytes) -> None:
+    async with ScriptedUpstream() as upstream, gateway_for(upstream) as front, connect(front.url) as connection:
+        await connection.send_bytes(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n")
+        try:
+            for number in range(4000):
+                await connection.send_bytes(part % (b"x" * 100 + str(number).encode()))
+            answer = await connection.read()
+        except ConnectionError:
+            return
+        assert answer.status == 431
+        assert await connection.is_closed()
+
+
+async def test_a_long_head_is_served() -> None:
+    async with ScriptedUpstream() as upstream, gateway_for(upstream) as front:
+        assert (await call_with(front, {"Cookie": "x" * 100_000})).status == 200
+
+
+@pytest.mark.parametrize("verb", ["CONNECT", "TRACE", "HEAD", "PRI", "FOO"])
+async def test_an_odd_verb_is_refused_as_such(verb: str) -> None:
+    async with ScriptedUpstream() as upstream, gateway_for(upstream) as front, connect(front.url) as connection:
+        await connection.send(verb, "/mcp", [])
+        assert (await connection.read_head()).status in (400, 405)
+        assert upstream.log == []
