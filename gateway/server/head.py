@@ -9,7 +9,7 @@
 import re
 from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from gateway.server.stalled import StalledProtocol
 
 MAX_HEAD_BYTES: Final = 131_072
 
@@ -24,23 +24,21 @@ _TOO_LARGE: Final = (
 )
 
 
-class HeadProtocol(HttpToolsProtocol):
+class HeadProtocol(StalledProtocol):
     """One connection of a client."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._is_in_head = False
-        self._is_in_body = False
         self._head_size = 0
         self._held = b""  # the end of what came, if it may be the beginning of an offer
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come."""
-        had_begun = self._is_in_head
-        if not self._is_in_body:
+        had_begun = self.is_in_head
+        if not self.is_in_body:
             data = self._readable(data)
         super().data_received(data)
-        if had_begun and self._is_in_head:
+        if had_begun and self.is_in_head:
             self._head_size += len(data)
             if self._head_size > MAX_HEAD_BYTES:
                 self.transport.write(_TOO_LARGE)
@@ -48,19 +46,8 @@ class HeadProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._is_in_head = True
         self._head_size = 0
         super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """What follows is the body."""
-        self._is_in_head, self._is_in_body = False, True
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        """What follows, if anything, is another request."""
-        self._is_in_body = False
-        super().on_message_complete()
 
     def _readable(self, data: bytes) -> bytes:
         """The bytes of a head without the offer to upgrade."""
