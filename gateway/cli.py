@@ -149,17 +149,20 @@ def _settings_to_serve(arguments: argparse.Namespace) -> "Settings":
 
 def _warn(settings: "Settings") -> None:
     from gateway.config.review import warnings
+    from gateway.process import raise_descriptor_limit
 
-    for warning in warnings(settings):
+    for warning in warnings(settings, descriptors=raise_descriptor_limit()):
         print(f"warning: {warning}", file=sys.stderr)
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from gateway.config.review import summary
+    from gateway.config.review import capacity, summary
+    from gateway.process import raise_descriptor_limit
 
     settings = _settings(arguments)
     _warn(settings)
     print(f"# {arguments.config or 'environment'}: no problems; understood as follows\n{summary(settings)}", end="")
+    print(f"# {capacity(settings, raise_descriptor_limit())}")
     return 0
 
 

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 import yaml
@@ -12,15 +13,51 @@ from gateway.config.addresses import is_every_address, is_loopback
 from gateway.config.model import Settings, Upstream
 from gateway.config.values import duration_text
 
+_DESCRIPTORS_EACH: Final = 2
+_DESCRIPTORS_ELSEWHERE: Final = 128
+
 
 def summary(settings: Settings) -> str:
     """Write settings as YAML, every default filled in and every secret as `***`."""
     return yaml.safe_dump(settings.model_dump(mode="json", by_alias=True), sort_keys=False, width=1000)
 
 
-def warnings(settings: Settings) -> tuple[str, ...]:
-    """Name what is allowed and yet may surprise, one line each: the key, what it means, what to do."""
-    return (*_server_warnings(settings), *_upstream_warnings(settings))
+def warnings(settings: Settings, *, descriptors: int | None = None) -> tuple[str, ...]:
+    """Name what is allowed and yet may surprise, one line each: the key, what it means, what to do.
+
+    Args:
+        settings: what was configured.
+        descriptors: how many files the process may have open; None if nothing bounds them.
+    """
+    beyond = () if descriptors is None else _descriptor_warnings(settings, descriptors)
+    return (*_server_warnings(settings), *_upstream_warnings(settings), *beyond)
+
+
+def rounds_allowed(settings: Settings, descriptors: int) -> int:
+    """How many rounds can be suspended at once with so many descriptors: two each, the call and its session's stream.
+
+    Those that listeners and the sessions at work may need are set aside, and some for everything else.
+    """
+    sessions = sum(upstream.sessions.max for upstream in settings.upstreams.values())
+    aside = _DESCRIPTORS_ELSEWHERE + settings.server.max_listeners + _DESCRIPTORS_EACH * sessions
+    return max(0, descriptors - aside) // _DESCRIPTORS_EACH
+
+
+def capacity(settings: Settings, descriptors: int | None) -> str:
+    """Say how many suspended rounds the limit of open files allows. Args as for `warnings`."""
+    if descriptors is None:
+        return f"open files are not limited; rounds.max allows {settings.rounds.max} suspended rounds"
+    allowed = rounds_allowed(settings, descriptors)
+    return f"{descriptors} open files allow {allowed} suspended rounds; rounds.max allows {settings.rounds.max}"
+
+
+def _descriptor_warnings(settings: Settings, descriptors: int) -> Iterator[str]:
+    allowed = rounds_allowed(settings, descriptors)
+    if settings.rounds.max > allowed:
+        yield (
+            f"rounds.max: {settings.rounds.max}, but {descriptors} open files allow {allowed} suspended rounds "
+            "(two files each); raise the hard limit (ulimit -Hn), or lower rounds.max or server.max_listeners"
+        )
 
 
 def _server_warnings(settings: Settings) -> Iterator[str]:

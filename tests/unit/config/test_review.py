@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from gateway.config.load import from_mapping
-from gateway.config.review import summary, warnings
+from gateway.config.review import capacity, rounds_allowed, summary, warnings
 
 KEY = "A" * 43 + "="
 DIGEST = "ab" * 32
@@ -70,6 +70,41 @@ def test_several_upstreams_are_said_to_have_an_endpoint_each() -> None:
     assert warnings(from_mapping(tree)) == (
         "upstreams: several are not merged in this release; give clients /mcp/NAME instead of /mcp",
     )
+
+
+def test_a_suspended_round_is_counted_with_two_descriptors() -> None:
+    settings = from_mapping(configured())
+    assert rounds_allowed(settings, 20_000) - rounds_allowed(settings, 19_000) == 500
+
+
+def test_descriptors_of_listeners_and_of_sessions_at_work_are_set_aside() -> None:
+    ordinary = rounds_allowed(from_mapping(configured()), 20_000)
+    more_listeners = configured(server={"max_listeners": 1100})
+    assert ordinary - rounds_allowed(from_mapping(more_listeners), 20_000) == 50
+    more_sessions = configured({"sessions": {"max": 74}})
+    assert ordinary - rounds_allowed(from_mapping(more_sessions), 20_000) == 10
+
+
+def test_fewer_descriptors_than_are_set_aside_allow_no_round() -> None:
+    assert rounds_allowed(from_mapping(configured()), 256) == 0
+
+
+def test_more_rounds_than_there_are_descriptors_for_are_said_in_one_line() -> None:
+    settings = from_mapping(configured(rounds={"max": 5000}))
+    (said,) = warnings(settings, descriptors=10_000)
+    assert said.startswith("rounds.max: 5000, but 10000 open files allow 4372 suspended rounds")
+    assert warnings(settings, descriptors=20_000) == ()
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "said"),
+    [
+        (10_000, "10000 open files allow 4372 suspended rounds; rounds.max allows 1000"),
+        (None, "open files are not limited; rounds.max allows 1000 suspended rounds"),
+    ],
+)
+def test_capacity_says_how_many_rounds_the_descriptors_allow(descriptors: int | None, said: str) -> None:
+    assert capacity(from_mapping(configured()), descriptors) == said
 
 
 def test_summary_is_the_whole_configuration_as_it_can_be_written() -> None:
