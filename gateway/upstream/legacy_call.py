@@ -232,7 +232,7 @@ class LegacyCall:
                 self._clock = None  # a timeout that is left cannot be set any more
 
     async def _converse(self) -> None:
-        answer = await self.session.request(self._message)
+        answer = await self.session.request(self._take_message())
         if isinstance(answer, dict):
             await self._hear(answer)
             if not self._has_responded and not self.exchange.is_closed:
@@ -244,6 +244,11 @@ class LegacyCall:
             if self._has_responded or self.exchange.is_closed:
                 return
             stream = await self._pick_up(broke)
+
+    def _take_message(self) -> JsonObject:
+        """The request, which is sent once: a suspended call must not hold on to arguments of megabytes."""
+        message, self._message = self._message, {}
+        return message
 
     async def _read(self, stream: Answer) -> UpstreamError | None:
         """Read a stream to the response or to its end; say how it broke, if it did not end in order."""

@@ -1,6 +1,8 @@
 """Orders of events that sockets hardly ever show: a call with its background, on a session made of events."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, cast
 
@@ -90,6 +92,10 @@ class Reader:
         await asyncio.Event().wait()
 
 
+class Message(dict[str, Any]):
+    """A message that can be watched."""
+
+
 class Stage:
     """One call, its session and what was done with them."""
 
@@ -103,10 +109,12 @@ class Stage:
         self.session.is_exclusive = True
         self.released: list[bool] = []
         self.is_released = asyncio.Event()
+        message = Message(request(CALL_ID, "tools/call", {"name": "book"}))
+        self.message = weakref.ref(message)
         self.call = LegacyCall(
             self.session,
             Exchange("tools/call", CALL_ID, Leg(EVERYTHING)),
-            request(CALL_ID, "tools/call", {"name": "book"}),
+            message,
             CallLimits(timeout_s=BOUND_S, max_duration_s=BOUND_S, gather_s=0.0, gather_max_s=0.0),
             self.background,
             self._release,
@@ -192,6 +200,12 @@ async def test_a_failure_that_nobody_foresaw_while_the_client_is_away_has_lost_t
     assert isinstance(ending, Fail)
     assert str(ending.error) == str(lost())
     assert stage.released == [False]
+
+
+async def test_a_suspended_call_does_not_hold_on_to_its_arguments(stage: Stage) -> None:
+    await stage.suspended()
+    gc.collect()
+    assert stage.message() is None
 
 
 async def test_a_result_that_came_on_another_stream_ends_the_reading_of_the_calls_own(stage: Stage) -> None:
