@@ -19,7 +19,7 @@ from gateway.upstream.legacy_rounds import LegacyRounds, RoundDirectory
 from gateway.upstream.modern import ModernOptions, ModernUpstream
 from gateway.upstream.modern_listening import ModernSource
 from gateway.upstream.modern_rounds import ModernRounds
-from gateway.upstream.pool import PoolLimits, Reuse
+from gateway.upstream.pool_limits import PoolLimits, Reuse
 from gateway.upstream.subscriptions import OnChange, Reports, Source, StreamLimit, Subscriptions
 
 _LONGEST_WAIT_S: Final = 10.0

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self, cast
 
+from gateway.wire.jsonrpc import JsonObject, encode
+
 CLOSE_S: Final = 2.0
 """How long a process may take to end after its stdin was closed."""
 
@@ -65,12 +67,12 @@ class Child(asyncio.SubprocessProtocol):
         self._stopping: asyncio.Task[None] | None = None
 
     @classmethod
-    async def start(cls, label: str, order: bytes, on_output: Output, on_end: Callable[["Child"], None]) -> Self:
+    async def start(cls, label: str, order: JsonObject, on_output: Output, on_end: Callable[["Child"], None]) -> Self:
         """Start a process.
 
         Args:
             label: what the list of processes shows of the supervisor.
-            order: the supervisor's order, in JSON.
+            order: program, arguments, environment and cwd.
             on_output: see the class.
             on_end: see the class.
 
@@ -87,7 +89,7 @@ class Child(asyncio.SubprocessProtocol):
                 raise CannotStart(error.strerror or "no process to be had") from error
         control, _ = await child._loop.create_unix_connection(lambda: _Control(child), sock=ours)
         child._control = control
-        control.write(order + b"\n")
+        control.write(encode({**order, "grace_s": TERM_S}) + b"\n")
         if fault := await child._started:
             child._on_end = None
             await child.stop()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.upstream.legacy_call import CallLimits
-from gateway.upstream.pool import PoolLimits
+from gateway.upstream.pool_limits import PoolLimits
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,40 +6,20 @@ that cannot have one each. A sticky key has exactly one session, whatever its ca
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from gateway.core.session import SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.legacy_session import LegacySession
+from gateway.upstream.pool_limits import PoolLimits
 from gateway.upstream.turns import Turns
 
-Reuse = Literal["pooled", "sticky", "none"]
 Opener = Callable[[], Awaitable[LegacySession]]
 
 _FULL_RETRY_S: Final = 2
 _HANDOVER_S: Final = 1.0
 """How long a new session is kept for the call that it was opened for."""
-
-
-@dataclass(frozen=True, slots=True)
-class PoolLimits:
-    """How many sessions there may be, and for how long.
-
-    Args:
-        reuse: `pooled` keeps sessions warm, `sticky` keeps exactly one for each key, `none` opens one for each call.
-        max_sessions: at work or idle; suspended ones do not count.
-        idle_s: seconds after which an idle session is ended.
-        wait_s: seconds that a call waits for a session when there are none left.
-        is_scarce: whether each is a process: then suspended ones count, and an idle one ends when the server is full.
-    """
-
-    reuse: Reuse = "pooled"
-    max_sessions: int = 64
-    idle_s: float = 300.0
-    wait_s: float = 10.0
-    is_scarce: bool = False
 
 
 class SessionPool:
@@ -63,6 +43,7 @@ class SessionPool:
         self._sessions: set[LegacySession] = set()
         self._untaken: set[LegacySession] = set()
         self._handshakes: set[asyncio.Task[LegacySession]] = set()
+        self._retiring: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._reserved = self._suspended = 0
         self._turns = Turns()
@@ -231,12 +212,21 @@ class SessionPool:
         return session
 
     async def _open_or_make_room(self, opener: Opener) -> LegacySession:
+        """Open a session; where each is a process, not before those have ended that make room for it."""
+        if not self._limits.is_scarce:
+            return await opener()
+        await self._until_retired()
         try:
             return await opener()
         except UpstreamError as error:
-            if not (self._limits.is_scarce and error.reason == "full" and self._evict_idle()):
+            if error.reason != "full" or not self._evict_idle():
                 raise
+        await self._until_retired()
         return await opener()
+
+    async def _until_retired(self) -> None:
+        if self._retiring:
+            await asyncio.wait(self._retiring)
 
     def _adopt(self, task: asyncio.Task[LegacySession]) -> None:
         """Nobody waits for this session any more; it is kept for the next call."""
@@ -296,5 +286,7 @@ class SessionPool:
                 idle.remove(session)
             if not idle:
                 del self._idle[session.key]
-        self._background.run(session.close())
+        retiring = self._background.run(session.close())
+        self._retiring.add(retiring)
+        retiring.add_done_callback(self._retiring.discard)
         self._turns.give()

@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from gateway.errors import UpstreamError
-from gateway.upstream.child import TERM_S, CannotStart, Child
+from gateway.upstream.child import CannotStart, Child
 from gateway.upstream.crashes import Crashes
 from gateway.upstream.faults import unreachable
 from gateway.upstream.lines import Line, Lines, Overlong
@@ -24,7 +24,7 @@ from gateway.upstream.pipe import Hearer
 from gateway.upstream.piped_answer import PipedAnswer
 from gateway.upstream.server_log import ServerLog
 from gateway.upstream.transport import Answer
-from gateway.wire.jsonrpc import encode
+from gateway.wire.jsonrpc import JsonObject
 
 log = structlog.get_logger()
 
@@ -68,17 +68,14 @@ class Command:
         """The folder with `~` written out."""
         return None if self.folder is None else str(Path(self.folder).expanduser())
 
-    def to_order(self, program: str) -> bytes:
+    def to_order(self, program: str) -> JsonObject:
         """What the supervisor is told."""
-        return encode(
-            {
-                "program": program,
-                "arguments": self.arguments,
-                "environment": self.full_environment(),
-                "cwd": self.full_folder,
-                "grace_s": TERM_S,
-            }
-        )
+        return {
+            "program": program,
+            "arguments": self.arguments,
+            "environment": self.full_environment(),
+            "cwd": self.full_folder,
+        }
 
 
 class StdioPipes:
@@ -150,7 +147,7 @@ class StdioPipe:
         """The process."""
         return None if self._child is None else self._child.pid
 
-    async def start(self, order: bytes) -> None:
+    async def start(self, order: JsonObject) -> None:
         """Start the process. Raises CannotStart."""
         self._started_s = asyncio.get_running_loop().time()
         self._child = await Child.start(self._name, order, self._take, self._end)

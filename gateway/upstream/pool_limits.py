@@ -1,0 +1,25 @@
+"""How many sessions an upstream may have, and how they are used."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Reuse: TypeAlias = Literal["pooled", "sticky", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """How many sessions there may be, and for how long.
+
+    Args:
+        reuse: `pooled` keeps sessions warm, `sticky` keeps exactly one for each key, `none` opens one for each call.
+        max_sessions: at work or idle; suspended ones do not count.
+        idle_s: seconds after which an idle session is ended.
+        wait_s: seconds that a call waits for a session when there are none left.
+        is_scarce: whether each is a process: then suspended ones count, and an idle one ends when the server is full.
+    """
+
+    reuse: Reuse = "pooled"
+    max_sessions: int = 64
+    idle_s: float = 300.0
+    wait_s: float = 10.0
+    is_scarce: bool = False
