@@ -38,11 +38,13 @@ class _Asked:
     Attributes:
         reply: the server's answer; raises UpstreamError if it ended instead.
         is_modern: whether it answered as a modern server.
+        waiters: how many requests wait for the answer.
     """
 
     def __init__(self, name: str, conversation: Conversation) -> None:
         self.conversation = conversation
         self.is_modern = False
+        self.waiters = 0
         self._name = name
         self.reply = asyncio.get_running_loop().create_task(self._ask())
         self.reply.add_done_callback(_seen)
@@ -51,6 +53,11 @@ class _Asked:
     def is_good(self) -> bool:
         """Whether this is a modern server, or may still turn out to be one."""
         return not self.conversation.is_over and (self.is_modern or not self.reply.done())
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether somebody waits for what comes on the pipe."""
+        return self.waiters > 0 or (self.is_modern and self.conversation.is_busy)
 
     async def _ask(self) -> bytes:
         _headers, message = era.probe_request(CLIENT_INFO)
@@ -89,12 +96,13 @@ class Sessionless:
             Refused, UpstreamError: there is no pipe to be had, or the server ended before it answered.
         """
         asked, is_new = await self._ask()
-        if message["id"] == era.PROBE_ID and (is_new or not asked.reply.done()):
-            return await self._answer_to_probe(asked)
+        asked.waiters += 1
         try:
-            await asyncio.shield(asked.reply)
-        except UpstreamError:
-            raise unreachable(self._conversations.name, "it ended before it was asked anything") from None
+            if message["id"] == era.PROBE_ID and (is_new or not asked.reply.done()):
+                return await self._answer_to_probe(asked)
+            await self._until_answered(asked)
+        finally:
+            asked.waiters -= 1
         if not asked.is_modern:
             self._keep_as_spare(asked)
             return PipedAnswer.bare(_FOREIGN)
@@ -118,7 +126,7 @@ class Sessionless:
         if self._end_spare():
             return True
         asked = self._asked
-        if asked is None or (asked.is_modern and asked.conversation.is_busy):
+        if asked is None or asked.is_needed:
             return False
         self._end_asked(asked)
         return True
@@ -154,6 +162,12 @@ class Sessionless:
             self._keep_as_spare(asked)
         return PipedAnswer.of_message(reply)
 
+    async def _until_answered(self, asked: _Asked) -> None:
+        try:
+            await asyncio.shield(asked.reply)
+        except UpstreamError:
+            raise unreachable(self._conversations.name, "it ended before it was asked anything") from None
+
     # --- pipes that are not needed ---
 
     def _keep_as_spare(self, asked: _Asked) -> None:
@@ -186,7 +200,7 @@ class Sessionless:
         asked = self._asked
         if asked is None:
             return
-        if asked.is_modern and asked.conversation.is_busy:
+        if asked.is_needed:
             self._sweep_after(self._idle_s)
             return
         rest_s = asked.conversation.used_s + self._idle_s - asyncio.get_running_loop().time()
