@@ -103,11 +103,11 @@ class Filter:
             return change if method in self.lists else None
         if uri in self.uris:
             return change
-        whole = next((whole for whole in _wholes(uri) if whole in self.uris), None)
+        whole = next((whole for whole in wholes(uri) if whole in self.uris), None)
         return None if whole is None else (method, whole)
 
 
-def _wholes(uri: str) -> Iterable[str]:
+def wholes(uri: str) -> Iterable[str]:
     """Every resource that one with this URI may be a part of, the nearest first; with and without a final slash."""
     end = uri.rfind("/", 0, -1)
     while end > 0:
