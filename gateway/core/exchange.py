@@ -31,7 +31,7 @@ from gateway.core.exchange_events import (
     Withdrew,
 )
 from gateway.core.notices import Notices
-from gateway.core.questions import Question, Questions, fault_of, refusal
+from gateway.core.questions import Question, Questions, refusal
 from gateway.core.transitions import HANDLERS, State
 from gateway.errors import GatewayError, ProtocolError
 from gateway.translate.capabilities import merge, missing_for
@@ -115,7 +115,7 @@ class Exchange:
         message = event.message
         if self._questions.has_seen(message):
             return []
-        if fault := fault_of(message):
+        if fault := self._questions.fault_of(message):
             return [fault]
         if missing := self._missing_for(message):
             self._missing = merge([self._missing, missing]) or {}
@@ -135,7 +135,7 @@ class Exchange:
         message = event.message
         if self._questions.has_seen(message):
             return []
-        if fault := fault_of(message):
+        if fault := self._questions.fault_of(message):
             return [fault]
         if self._missing_for(message):
             return [refusal(message, "The client does not support this")]

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from gateway.core.exchange_events import Post
 from gateway.errors import ProtocolError
 from gateway.translate import capabilities, input_rounds
 from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import Json, JsonObject, RequestId, error_object, error_response, response
+
+MAX_OPEN: Final = 100
+"""Open questions of one call; a server that asks more has lost its mind, and must not take ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,12 @@ class Questions:
 
     def __bool__(self) -> bool:
         return bool(self._open)
+
+    def fault_of(self, message: JsonObject) -> Post | None:
+        """What to say to a request of the server that is not put to the client; None if it may be."""
+        if len(self._open) >= MAX_OPEN:
+            return refusal(message, "Too many questions are open:")
+        return fault_of(message)
 
     def has_seen(self, message: JsonObject) -> bool:
         """Whether a request of the server was added before: a resumed stream repeats some."""

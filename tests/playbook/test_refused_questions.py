@@ -1,6 +1,7 @@
 """Questions that must not reach the client, or that no client could answer."""
 
 from gateway.core.exchange_events import Answered, Fail, Gather, Quieted
+from gateway.core.questions import MAX_OPEN
 from gateway.core.transitions import State
 from gateway.errors import UpstreamError
 from gateway.wire.jsonrpc import JsonObject
@@ -142,6 +143,21 @@ def test_a_question_with_malformed_parameters_is_refused() -> None:
         >> question(0, "elicitation/create", ["Who are you?"])
         << refused(0, "params must be an object: elicitation/create", -32602)
         << State.WAITING
+    )
+
+
+def test_a_server_that_asks_without_end_is_refused() -> None:
+    exchange = call()
+    flood = Playbook(exchange)
+    for number in range(MAX_OPEN):
+        flood = flood >> form(number) << Gather()
+    assert flood >> form("more") << refused("more", "Too many questions are open: elicitation/create")
+    exchange.receive(Quieted())
+    assert (
+        Playbook(exchange)
+        >> form("still more")
+        << refused("still more", "Too many questions are open: elicitation/create")
+        << State.SUSPENDED
     )
 
 
