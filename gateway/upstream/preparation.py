@@ -9,6 +9,7 @@ from gateway.core.inbound_request import InboundRequest
 from gateway.core.session import SessionKey
 from gateway.errors import ProtocolError, UpstreamError
 from gateway.upstream.legacy_session import LegacySession
+from gateway.upstream.refusal import UpstreamRefused
 from gateway.upstream.tool_marks import Marks, ToolMarks
 from gateway.wire import codes, meta, methods
 from gateway.wire.jsonrpc import Json
@@ -87,8 +88,8 @@ class Preparation:
             return
         try:
             await session.ask(methods.SET_LEVEL, {"level": level})
-        except UpstreamError as error:
-            log.info("log level not set", upstream=self._upstream, reason=error.reason)
+        except (UpstreamError, UpstreamRefused) as error:
+            log.info("log level not set", upstream=self._upstream, reason=getattr(error, "reason", "refused"))
             return
         session.log_level = level
 

@@ -258,10 +258,10 @@ async def test_the_level_is_set_when_a_session_says_too_little_and_only_then() -
         assert len(upstream.received("initialize")) == 1
 
 
-@pytest.mark.parametrize("code", [-32601, -32603])
-async def test_a_call_goes_on_without_the_level_when_it_cannot_be_set(code: int) -> None:
+@pytest.mark.parametrize(("status", "code"), [(200, -32601), (200, -32603), (403, -32000), (501, -32601)])
+async def test_a_call_goes_on_without_the_level_when_it_cannot_be_set(status: int, code: int) -> None:
     async with logging_server() as upstream, gateway_for(upstream) as front:
-        upstream.on("logging/setLevel", lambda wire: wire.error(code))
+        upstream.on("logging/setLevel", lambda wire: wire.error(code, status=status))
         assert logged(await front.call(meta=wants("error")))[0] == "error"
 
 
