@@ -201,6 +201,10 @@ class Endpoint:
         body = encode(error_response(request_id, reply.error))
         await send_json(send, reply.status, body, [*cors, *to_raw(reply.headers)])
         self._log(started_s, reply.status, code=error.code, reason=error.reason or error.message)
+        if error.code == codes.HEADER_MISMATCH and isinstance(error.data, dict):
+            log.debug(
+                "header mismatch", upstream=self._upstream.name, **error.data
+            )  # a URI, perhaps: for debugging only
 
     def _log(self, started_s: float, status: int, **told: object) -> None:
         """The one line that the log has for a request; members that are None do not show."""

@@ -232,7 +232,9 @@ async def test_each_request_is_one_line_of_json_without_any_secret(tmp_path: Pat
         quote_everything(upstream)
         async with serving(upstream, tmp_path) as (client, process):
             await do_all(client, upstream)
-        written = [line for line in process.lines if not line.startswith("warning: ")]  # of the configuration, in plain text
+        written = [
+            line for line in process.lines if not line.startswith("warning: ")
+        ]  # of the configuration, in plain text
         lines = [json.loads(line) for line in written]
         logged = Counter(line["status"] for line in lines if line["event"] == "request")
         assert logged == client.statuses
@@ -267,6 +269,16 @@ async def test_a_request_is_told_by_what_an_operator_asks_for() -> None:
             {**common, **rest, "target": "none", "status": 200, "code": -32602},
             {**common, **rest, "target": "echo", "status": 502, "code": -32603, "reason": "unreachable"},
         ]
+
+
+async def test_both_values_of_a_mismatch_are_there_for_debugging_alone() -> None:
+    async with ScriptedUpstream() as upstream, gateway_for(upstream) as front:
+        await front.ask("resources/read", {"uri": "note://1"}, headers={"Mcp-Name": "note://2"})
+        [line] = [line for line in front.log if line["event"] == "header mismatch"]
+        assert (line["log_level"], line["header"], line["body"]) == ("debug", "note://2", "note://1")
+        [line] = [line for line in front.log if line["event"] == "request"]
+        assert (line["status"], line["code"]) == (400, -32020)
+        assert "note://" not in repr(line)
 
 
 async def test_what_nobody_foresaw_is_an_error_with_a_number_that_is_also_in_the_log(
