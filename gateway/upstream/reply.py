@@ -207,8 +207,18 @@ class Reply:
         try:
             return await self._response.content.readany()
         except faults.FAILURES as error:
+            if arrived := self._take_arrived(error):
+                return arrived
             self.close()
             raise faults.to_upstream_error(self._upstream, error) from error
+
+    def _take_arrived(self, error: Exception) -> bytes:
+        """What arrived before the connection broke: aiohttp would withhold it, a result or an event id perhaps."""
+        content = self._response.content
+        content.set_exception(None)  # type: ignore[arg-type]
+        arrived = content.read_nowait()
+        content.set_exception(error)
+        return arrived
 
     def _check_size(self, size: int) -> None:
         if size > self._limit:

@@ -12,12 +12,13 @@ from gateway.upstream.legacy_session import LegacySession
 from gateway.upstream.transport import Answer
 from gateway.wire.sse import SseEvent
 
-MAX_ATTEMPTS: Final = 5
+MAX_ATTEMPTS: Final = 8
 """How often in a row a stream is picked up without anything new on it."""
 
 PAUSE_S: Final = 0.1
 """The first pause before an attempt, if the server names none; it doubles with each that comes to nothing."""
 
+_LONGEST_PAUSE_S: Final = 1.0
 _MOST_SEEN: Final = 1000
 _REFUSALS: Final = frozenset({400, 401, 403, 404, 405, 410, 501})
 
@@ -97,4 +98,4 @@ class Resumption:
         """The server's word counts, however long it is; the call's own deadlines are the limit."""
         if self._retry_ms is not None:
             return self._retry_ms / 1000
-        return PAUSE_S * float(2**self._attempts)
+        return min(PAUSE_S * 2**self._attempts, _LONGEST_PAUSE_S)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.upstream import reply
+from gateway.upstream.resumption import MAX_ATTEMPTS
 from tests.support.gateway_app import conversation, gateway_for
 from tests.support.messages import PREFIX, good_request
 from tests.support.scripted import ECHO, Handler, ScriptedUpstream, Wire
@@ -282,7 +283,13 @@ async def fail_for_now(wire: Wire) -> None:
 @pytest.mark.parametrize("capabilities", [{}, ASKS], ids=["shared", "exclusive"])
 @pytest.mark.parametrize(
     ("rest", "attempts"),
-    [(refuse_the_rest, 1), (forget_the_session, 1), (say_nothing_more, 5), (hang_up, 5), (fail_for_now, 5)],
+    [
+        (refuse_the_rest, 1),
+        (forget_the_session, 1),
+        (say_nothing_more, MAX_ATTEMPTS),
+        (hang_up, MAX_ATTEMPTS),
+        (fail_for_now, MAX_ATTEMPTS),
+    ],
 )
 async def test_a_stream_that_cannot_be_picked_up_is_given_up_and_its_call_not_repeated(
     rest: Handler, attempts: int, capabilities: dict[str, Any]
