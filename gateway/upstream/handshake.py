@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import structlog
+
 from gateway.core import session as facts
 from gateway.core.incoming import is_response, is_response_to
 from gateway.core.session import Negotiated, SessionKey
@@ -19,6 +21,8 @@ from gateway.upstream.refusal import refusal_of
 from gateway.upstream.transport import Answer, Transport
 from gateway.wire import methods
 from gateway.wire.jsonrpc import Json, JsonObject, decode, encode, notification, request, response
+
+log = structlog.get_logger()
 
 _REQUEST_ID: Final = "era-initialize"
 _ACKNOWLEDGE_S: Final = 5.0
@@ -169,12 +173,15 @@ class Handshake:
 
         A server that refuses or drops the notification is given its first request all the same.
         """
-        body = encode(notification(methods.INITIALIZED))
         try:
             async with asyncio.timeout(min(self._timeout_s, _ACKNOWLEDGE_S)):
-                (await self._http.post(body, session.headers)).finish()
-        except (TimeoutError, UpstreamError):
-            return
+                reply = await self._http.post(encode(notification(methods.INITIALIZED)), session.headers)
+            reply.finish()
+            fault = f"HTTP {reply.status}" if reply.status >= 400 else None
+        except (TimeoutError, UpstreamError) as error:
+            fault = str(error) or "no answer in time"
+        if fault is not None:
+            log.info("initialized was not acknowledged", upstream=self._http.name, fault=fault)
 
 
 def _headers(reply: Answer, credentials: Mapping[str, str]) -> Mapping[str, str]:
