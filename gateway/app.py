@@ -7,7 +7,8 @@ import asyncio
 import contextlib
 import gc
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -27,7 +28,7 @@ from gateway.core.tokens import Sealer
 from gateway.demo.calls import curl_calls
 from gateway.demo.server import PATH as DEMO_PATH
 from gateway.demo.server import create_app as create_demo
-from gateway.plans import upstream_plan
+from gateway.plans import merge_options, offer_of, upstream_plan
 from gateway.process import raise_descriptor_limit
 from gateway.rounds.memory import MemoryRounds, RoundLimits
 from gateway.server.endpoint import Authenticator, Endpoint, Upstream
@@ -39,8 +40,13 @@ from gateway.server.site import Site, admin_site
 from gateway.upstream.any_era import AnyEraUpstream
 from gateway.upstream.background import Background
 from gateway.upstream.build import build_upstream
-from gateway.upstream.merged import MergedUpstream, MergeOptions
+from gateway.upstream.cache import CACHE_BYTES, CachedUpstream
+from gateway.upstream.contexts import Upstream as FrontUpstream
+from gateway.upstream.merged import MergedUpstream
+from gateway.upstream.offering import OfferedUpstream
+from gateway.upstream.shelf import Shelf
 from gateway.upstream.subscriptions import StreamLimit
+from gateway.wire.jsonrpc import JsonObject
 
 log = structlog.get_logger()
 
@@ -64,6 +70,8 @@ class Gateway:
         self._token_sealer = Sealer(_state_keys(settings.state))
         self._sealer = RequestStateSealer(self._token_sealer, time.time)
         self._merged: MergedUpstream | None = None
+        self._shelf = Shelf(CACHE_BYTES)
+        self._caches: dict[str, CachedUpstream] = {}
         self.upstreams = {name: self._build(name, upstream) for name, upstream in settings.upstreams.items()}
         self._is_serving = False
         self._drained_by_s: float | None = None
@@ -74,30 +82,36 @@ class Gateway:
 
     def _build(self, name: str, settings: model.Upstream) -> AnyEraUpstream:
         plan = upstream_plan(name, settings, self._settings)
-        return build_upstream(plan, self.rounds, self._sealer, self._limit, self._forget_lists)
+        return build_upstream(plan, self.rounds, self._sealer, self._limit, partial(self._note_change, name))
 
-    def _forget_lists(self, _change: object) -> None:
-        """A server says that something has changed, or may have said so unheard."""
+    def _note_change(self, name: str, change: JsonObject | None) -> None:
+        """A server says that something has changed; None: it may have said so unheard."""
+        if (cache := self._caches.get(name)) is not None:
+            cache.note_change(change)
         if self._merged is not None:
             self._merged.forget()
 
+    def _in_front_of(self, upstream: AnyEraUpstream, settings: model.Upstream) -> FrontUpstream:
+        """What clients see of an upstream; nothing stands in between where nothing is configured."""
+        front: FrontUpstream = upstream
+        cache, offer = self._settings.cache_of(settings), offer_of(settings)
+        if cache.ttl_s > 0:
+            may_share = cache.scope == "public" and settings.auth.type != "passthrough"
+            front = self._caches[upstream.name] = CachedUpstream(upstream, self._shelf, may_share=may_share)
+        return OfferedUpstream(front, offer) if offer else front
+
     def _paths(self) -> dict[str, Upstream]:
         """The upstream behind each path: behind the plain one all of them, unless there is just one."""
-        path = self._settings.server.path
-        paths: dict[str, Upstream] = {f"{path}/{name}": upstream for name, upstream in self.upstreams.items()}
-        is_merged = len(self.upstreams) > 1 or self._settings.prefix == "always"
-        if is_merged:
-            self._merged = self._merge()
-        return {path: self._merged or next(iter(self.upstreams.values())), **paths}
+        path, configured = self._settings.server.path, self._settings.upstreams
+        fronts = {name: self._in_front_of(upstream, configured[name]) for name, upstream in self.upstreams.items()}
+        if self._settings.is_merged:
+            self._merged = self._merge(list(fronts.values()))
+        front = self._merged or next(iter(fronts.values()))
+        return {path: front, **{f"{path}/{name}": upstream for name, upstream in fronts.items()}}
 
-    def _merge(self) -> MergedUpstream:
-        settings = self._settings
-        options = MergeOptions(
-            is_prefixed=settings.prefix == "always" or (settings.prefix == "auto" and len(self.upstreams) > 1),
-            fails_partially=settings.partial == "fail",
-        )
-        cursors = Cursors(self._token_sealer, settings.rounds.ttl_s, time.time)
-        return MergedUpstream(list(self.upstreams.values()), options, cursors)
+    def _merge(self, fronts: Sequence[FrontUpstream]) -> MergedUpstream:
+        cursors = Cursors(self._token_sealer, self._settings.rounds.ttl_s, time.time)
+        return MergedUpstream(fronts, merge_options(self._settings), cursors)
 
     def _endpoints(self, paths: Mapping[str, Upstream]) -> dict[str, Any]:
         server = self._settings.server

@@ -1,8 +1,10 @@
 """From settings to what the shells take: the part of `app` that knows the keys of an upstream."""
 
 from gateway.config import model
+from gateway.core.offering import Offer, Patterns
 from gateway.upstream.build import UpstreamPlan
 from gateway.upstream.connect import Place
+from gateway.upstream.merged import MergeOptions
 from gateway.upstream.stdio import Command
 
 
@@ -14,7 +16,7 @@ def upstream_plan(name: str, upstream: model.Upstream, settings: model.Settings)
         upstream: its section.
         settings: all the others.
     """
-    rounds = settings.rounds
+    rounds, cache = settings.rounds, settings.cache_of(upstream)
     return UpstreamPlan(
         name=name,
         place=_place(upstream),
@@ -27,9 +29,31 @@ def upstream_plan(name: str, upstream: model.Upstream, settings: model.Settings)
         gather_s=rounds.gather_s,
         gather_max_s=rounds.gather_max_s,
         question_names=rounds.names,
-        ttl_ms=int(settings.cache.ttl_s * 1000),
-        cache_scope=settings.cache.scope,
+        ttl_ms=int(cache.ttl_s * 1000),
+        cache_scope=cache.scope,
         watch_s=upstream.watch_s,
+    )
+
+
+def offer_of(upstream: model.Upstream) -> Offer:
+    """What of an upstream is offered."""
+    tools = upstream.tools
+    return Offer(
+        Patterns(tools.include, tools.exclude),
+        Patterns(upstream.prompts.include, upstream.prompts.exclude),
+        Patterns(upstream.resources.include, upstream.resources.exclude),
+        tools.rename,
+        tools.describe,
+    )
+
+
+def merge_options(settings: model.Settings) -> MergeOptions:
+    """How several upstreams are made one."""
+    return MergeOptions(
+        is_prefixed=settings.prefix != "never",
+        fails_partially=settings.partial == "fail",
+        page_size=settings.page_size,
+        deadline_s=settings.list_timeout_s,
     )
 
 

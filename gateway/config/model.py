@@ -116,7 +116,7 @@ class State(Section):
 
 
 class Cache(Section):
-    """The hints that results carry where an upstream gives none."""
+    """How long lists and resources are kept where an upstream does not say, and for whom."""
 
     ttl_s: Duration = key("ttl", "0s")
     scope: Literal["private", "public"] = "private"
@@ -175,11 +175,23 @@ class Settings(Section):
     ] = {}
     prefix: Literal["auto", "always", "never"] = "auto"
     partial: Literal["degrade", "fail"] = "degrade"
+    list_timeout_s: PositiveDuration = key("list_timeout", "5s")
+    page_size: Count | None = None
     rounds: Rounds = Rounds()
     state: State = State()
     cache: Cache = Cache()
     auth: Auth = Auth()
     log: Log = Log()
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether one endpoint stands for the upstreams together."""
+        return len(self.upstreams) > 1 or self.prefix == "always"
+
+    def cache_of(self, upstream: Upstream) -> Cache:
+        """How an upstream's answers are kept."""
+        own = {name: value for name, value in upstream.cache if value is not None}
+        return self.cache.model_copy(update=own)
 
     def listening_on(self, host: str | None, port: int | None) -> "Settings":
         """The same settings with another address, as the command line gives it (None: as it is)."""

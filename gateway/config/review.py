@@ -11,6 +11,7 @@ import yaml
 
 from gateway.config.addresses import is_every_address, is_loopback
 from gateway.config.model import Settings, Upstream
+from gateway.config.review_merging import merging_warnings
 from gateway.config.values import duration_text
 
 _DESCRIPTORS_EACH: Final = 2
@@ -30,7 +31,7 @@ def warnings(settings: Settings, *, descriptors: int | None = None) -> tuple[str
         descriptors: how many files the process may have open; None if nothing bounds them.
     """
     beyond = () if descriptors is None else _descriptor_warnings(settings, descriptors)
-    return (*_server_warnings(settings), *_upstream_warnings(settings), *beyond)
+    return (*_server_warnings(settings), *_upstream_warnings(settings), *merging_warnings(settings), *beyond)
 
 
 def rounds_allowed(settings: Settings, descriptors: int) -> int:
@@ -89,12 +90,6 @@ def _upstream_warnings(settings: Settings) -> Iterator[str]:
         if upstream.timeout_s > upstream.max_duration_s:
             limit = duration_text(upstream.max_duration_s)
             yield f"upstreams.{name}.timeout: longer than max_duration, which ends every call after {limit}; raise that"
-    if len(settings.upstreams) > 1:
-        path = settings.server.path
-        yield f"upstreams: several are not merged in this release; give clients {path}/NAME instead of {path}"
-    for key, value, default in (("prefix", settings.prefix, "auto"), ("partial", settings.partial, "degrade")):
-        if value != default:
-            yield f"{key}: {value} has no effect in this release, which merges no upstreams; write {key}: {default}"
 
 
 def _tells_secrets(upstream: Upstream) -> bool:

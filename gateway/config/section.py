@@ -23,7 +23,7 @@ Listed = Annotated[tuple[_ItemT, ...], BeforeValidator(none_as_list)]
 SplitList = Annotated[tuple[_ItemT, ...], BeforeValidator(split_texts)]
 
 
-def key(name: str, default: str) -> Any:
+def key(name: str, default: str | None) -> Any:
     """A key whose Python name says the unit."""
     return Field(default, alias=name)
 

@@ -16,6 +16,7 @@ from gateway.config.command import (
     VariableValue,
     secrets_in,
 )
+from gateway.config.offers import Offered, OfferedTools, UpstreamCache
 from gateway.config.secret import Headers
 from gateway.config.section import Listed, Section, key, none_as_mapping
 from gateway.config.values import Count, PositiveDuration, Size, all_wrong, wrong
@@ -63,6 +64,10 @@ class Upstream(Section):
     pass_client_info: bool = False
     sessions: Sessions = Sessions()
     auth: UpstreamAuth = UpstreamAuth()
+    tools: OfferedTools = OfferedTools()
+    prompts: Offered = Offered()
+    resources: Offered = Offered()
+    cache: UpstreamCache = UpstreamCache()
 
     def plain_headers(self) -> dict[str, str]:
         """The configured headers with their secrets told, to be sent and for nothing else."""

@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from gateway.config.load import from_mapping
-from gateway.config.review import capacity, rounds_allowed, summary, warnings
+from gateway.config.review import summary, warnings
+from gateway.config.review_merging import _DEFAULTS
 
 KEY = "A" * 43 + "="
 DIGEST = "ab" * 32
@@ -14,6 +15,13 @@ def configured(upstream: dict[str, Any] | None = None, **sections: Any) -> dict[
     """A configuration without anything to warn of, changed."""
     docs = {"url": "https://docs.example.com/mcp", **(upstream or {})}
     return {"state": {"keys": KEY}, "upstreams": {"docs": docs}, **sections}
+
+
+def several(docs: dict[str, Any], git: dict[str, Any], **sections: Any) -> dict[str, Any]:
+    """A configuration of two upstreams."""
+    tree = configured(docs, **sections)
+    tree["upstreams"]["git"] = {"url": "https://git.example.com/mcp", **git}
+    return tree
 
 
 API_KEY = {"type": "api_key", "keys": [{"name": "alice", "sha256": DIGEST}]}
@@ -31,6 +39,10 @@ EVERYWHERE = {"host": "0.0.0.0", "allowed_hosts": ["mcp.example.com"]}
         configured({"url": "http://docs.internal/mcp"}),
         configured(SECRET, server=EVERYWHERE, auth=API_KEY),
         configured(server=EVERYWHERE),
+        configured(prefix="always", partial="fail", page_size=10),
+        configured({"tools": {"rename": {"a": "b", "b": "a"}, "describe": {"b": "Ours"}}}),
+        several({}, {}),
+        several({}, {}, partial="fail", list_timeout="1s", page_size=10),
     ],
 )
 def test_ordinary_configuration_is_no_reason_to_warn(quiet: dict[str, Any]) -> None:
@@ -54,8 +66,22 @@ def test_ordinary_configuration_is_no_reason_to_warn(quiet: dict[str, Any]) -> N
             configured({"timeout": "15m"}),
             "upstreams.docs.timeout: longer than max_duration, which ends every call after 10m",
         ),
-        (configured(prefix="always"), "prefix: always has no effect in this release"),
-        (configured(partial="fail"), "partial: fail has no effect in this release"),
+        (configured(partial="fail"), "partial: has no effect on a single upstream; remove it, or write prefix: always"),
+        (configured(page_size=10), "page_size: has no effect on a single upstream"),
+        (configured(prefix="never", list_timeout="1s"), "list_timeout: has no effect on a single upstream"),
+        (
+            configured({"tools": {"exclude": ["s*"], "rename": {"search": "find"}}}),
+            "upstreams.docs.tools.rename.search: not offered, see include and exclude; remove one of them",
+        ),
+        (
+            configured({"tools": {"include": ["get"], "describe": {"search": "Ours"}}}),
+            "upstreams.docs.tools.describe.search: not offered, see include and exclude",
+        ),
+        (
+            configured({"tools": {"rename": {"search": "find"}, "describe": {"find": "Ours"}}}),
+            "upstreams.docs.tools.describe.find: hidden, since search is renamed to it; rename it too",
+        ),
+        (several({}, {}, prefix="never"), "prefix: never while there are several upstreams, so where two have"),
     ],
 )
 def test_what_may_surprise_is_said_in_one_line(suspicious: dict[str, Any], warning: str) -> None:
@@ -64,47 +90,16 @@ def test_what_may_surprise_is_said_in_one_line(suspicious: dict[str, Any], warni
     assert "\n" not in said
 
 
-def test_several_upstreams_are_said_to_have_an_endpoint_each() -> None:
-    tree = configured()
-    tree["upstreams"]["git"] = {"url": "https://git.example.com/mcp"}
-    assert warnings(from_mapping(tree)) == (
-        "upstreams: several are not merged in this release; give clients /mcp/NAME instead of /mcp",
-    )
+def test_tools_that_are_given_one_name_without_a_prefix_clash() -> None:
+    rename = {"tools": {"rename": {"search": "find"}}}
+    assert warnings(from_mapping(several(rename, rename))) == ()
+    (_never, clash) = warnings(from_mapping(several(rename, rename, prefix="never")))
+    assert clash == "upstreams.git.tools.rename.search: docs has a tool named find too; choose another"
 
 
-def test_a_suspended_round_is_counted_with_two_descriptors() -> None:
+def test_the_defaults_that_need_no_warning_are_those_of_the_model() -> None:
     settings = from_mapping(configured())
-    assert rounds_allowed(settings, 20_000) - rounds_allowed(settings, 19_000) == 500
-
-
-def test_descriptors_of_listeners_and_of_sessions_at_work_are_set_aside() -> None:
-    ordinary = rounds_allowed(from_mapping(configured()), 20_000)
-    more_listeners = configured(server={"max_listeners": 1100})
-    assert ordinary - rounds_allowed(from_mapping(more_listeners), 20_000) == 50
-    more_sessions = configured({"sessions": {"max": 74}})
-    assert ordinary - rounds_allowed(from_mapping(more_sessions), 20_000) == 10
-
-
-def test_fewer_descriptors_than_are_set_aside_allow_no_round() -> None:
-    assert rounds_allowed(from_mapping(configured()), 256) == 0
-
-
-def test_more_rounds_than_there_are_descriptors_for_are_said_in_one_line() -> None:
-    settings = from_mapping(configured(rounds={"max": 5000}))
-    (said,) = warnings(settings, descriptors=10_000)
-    assert said.startswith("rounds.max: 5000, but 10000 open files allow 4372 suspended rounds")
-    assert warnings(settings, descriptors=20_000) == ()
-
-
-@pytest.mark.parametrize(
-    ("descriptors", "said"),
-    [
-        (10_000, "10000 open files allow 4372 suspended rounds; rounds.max allows 1000"),
-        (None, "open files are not limited; rounds.max allows 1000 suspended rounds"),
-    ],
-)
-def test_capacity_says_how_many_rounds_the_descriptors_allow(descriptors: int | None, said: str) -> None:
-    assert capacity(from_mapping(configured()), descriptors) == said
+    assert (settings.partial, settings.list_timeout_s, settings.page_size) == tuple(_DEFAULTS.values())
 
 
 def test_summary_is_the_whole_configuration_as_it_can_be_written() -> None:
