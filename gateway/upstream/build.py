@@ -10,10 +10,10 @@ from gateway.core.principal import Caller
 from gateway.core.request_state import RequestStateSealer, digest
 from gateway.upstream.any_era import AnyEraUpstream
 from gateway.upstream.background import Background
+from gateway.upstream.call_clock import CallLimits
 from gateway.upstream.connect import Place, connect
 from gateway.upstream.era import EraResolver
 from gateway.upstream.legacy import LegacyUpstream
-from gateway.upstream.legacy_call import CallLimits
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_rounds import LegacyRounds, RoundDirectory
 from gateway.upstream.modern import ModernOptions, ModernUpstream

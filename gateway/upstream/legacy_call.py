@@ -8,7 +8,6 @@ when the server asks something: `begin` and `answer` then wait for the end of on
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from gateway.core.exchange import Exchange
@@ -36,8 +35,10 @@ from gateway.core.incoming import Changed, Incoming, Pinged, split
 from gateway.errors import UpstreamError
 from gateway.upstream.aside import Aside
 from gateway.upstream.background import Background
+from gateway.upstream.call_clock import CallClock, CallLimits, QuietTime
 from gateway.upstream.faults import nonsense
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
+from gateway.upstream.outbox import Outbox
 from gateway.upstream.refusal import UpstreamRefused
 from gateway.upstream.resumption import Resumption
 from gateway.upstream.transport import Answer
@@ -49,32 +50,12 @@ Ending: TypeAlias = RequireInput | Complete | Fail
 LINGER_S: Final = 0.02
 """How long a result waits for logs and progress that travel on another stream than itself."""
 
-LAST_WORDS_S: Final = 5.0
-"""How long a server may take over the messages that end a call, before its session is ended in any case."""
-
 
 class ClientStream(Protocol):
     """Where notifications for the client go, while it is being served."""
 
     async def notify(self, notification: JsonObject) -> None:
         """Send a notification on the stream of the client's current request."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallLimits:
-    """How long a call may take, in seconds.
-
-    Args:
-        timeout_s: without any message from the server.
-        max_duration_s: in all, not counting the time in which it waits for its client.
-        gather_s: quiet time after which the questions asked so far are put to the client.
-        gather_max_s: time after the first question at which they are put in any case.
-    """
-
-    timeout_s: float
-    max_duration_s: float
-    gather_s: float
-    gather_max_s: float
 
 
 class LegacyCall:
@@ -101,25 +82,21 @@ class LegacyCall:
         self.session = session
         self.exchange = exchange
         self._message = message
-        self._limits = limits
-        self._background = background
         self.holds_session = True
+        self._background = background
         self._release = release
         self._loop = asyncio.get_running_loop()
         self._client: ClientStream | None = None
         self._wants_notifications = False
         self._ending: Ending | None = None
         self._leg_ended: asyncio.Future[Ending] | None = None
-        self._clock: asyncio.Timeout | None = None
-        self._stops_at_s = 0.0
-        self._suspended_at_s = 0.0
+        self._clock = CallClock(limits)
+        self._quiet = QuietTime(limits, self._end_quiet)
+        self._outbox = Outbox(session, limits.timeout_s, background, self._break_off)
         self._has_responded = False
         self._was_notified = False
         self._resumption = Resumption(session)
         self._aside = Aside(self._take, background)
-        self._posting: set[asyncio.Task[None]] = set()
-        self._gathering: asyncio.TimerHandle | None = None
-        self._gather_until_s = 0.0
 
     # --- the legs of a call ---
 
@@ -146,7 +123,7 @@ class LegacyCall:
         """Go on with the answers of a retry, already checked and claimed, and wait for the end of this leg."""
         self._enter(leg, client)
         self._leg_ended = self._loop.create_future()
-        self._stops_at_s += self._loop.time() - self._suspended_at_s
+        self._clock.resume()
         return await self._until_leg_ends(self._go_on(leg, self._leg_ended))
 
     async def _go_on(self, leg: Leg, leg_ended: asyncio.Future[Ending]) -> Ending:
@@ -157,7 +134,7 @@ class LegacyCall:
     async def expire(self) -> None:
         """Nobody will answer: tell the server, wait until it has heard, and let go of the session."""
         self._take_in(Expired())
-        await self._wait_for_posts()
+        await self._outbox.emptied()
 
     def _enter(self, leg: Leg, client: ClientStream) -> None:
         self._client = client
@@ -200,36 +177,29 @@ class LegacyCall:
 
     async def _run(self) -> None:
         try:
-            await self._converse_in_time()
+            async with self._clock:
+                await self._converse()
         except TimeoutError:
-            await self._stop_waiting()
+            if not (self.exchange.is_closed or self.exchange.awaits_client):
+                await self._on(TimedOut(self._clock.complaint(self.session.name)))
         except UpstreamError as error:
             await self._on(Broke(resumable=False, error=error))
         except asyncio.CancelledError:
             self._client_left()
             raise
         finally:
-            self._end_gathering()
+            self._quiet.cancel()
             self.holds_session = False
             self.session.is_suspect |= not self._has_responded
-            if self._has_responded or not self._posting:
+            if self._has_responded or self._outbox.is_empty:
                 self._release(self, self._has_responded)
             else:
                 self._background.run(self._release_after_posts())
 
     async def _release_after_posts(self) -> None:
         """The session of a call that was cut short will be ended: not before the server has heard why."""
-        await self._wait_for_posts()
+        await self._outbox.emptied()
         self._release(self, False)
-
-    async def _converse_in_time(self) -> None:
-        async with asyncio.timeout(None) as self._clock:
-            self._stops_at_s = self._loop.time() + self._limits.max_duration_s
-            self._touch()
-            try:
-                await self._converse()
-            finally:
-                self._clock = None  # a timeout that is left cannot be set any more
 
     async def _converse(self) -> None:
         answer = await self.session.request(self._take_message())
@@ -328,9 +298,7 @@ class LegacyCall:
         commands = self.exchange.receive(event)
         posts = [command.message for command in commands if isinstance(command, Post)]
         if posts:
-            task = self._background.run(self._post(posts))
-            self._posting.add(task)
-            task.add_done_callback(self._posting.discard)
+            self._outbox.send(posts)
         if self.exchange.is_closed or self._has_responded:
             self._stop_reading()
         return commands
@@ -340,7 +308,7 @@ class LegacyCall:
             case Relay():
                 await self._relay(command.notification)
             case Gather():
-                self._gather()
+                self._quiet.start()
             case Resume():
                 self._resumption.wanted.set()
             case RequireInput() | Complete() | Fail():
@@ -349,82 +317,32 @@ class LegacyCall:
                 pass  # sent together, in order
 
     async def _relay(self, notification: JsonObject) -> None:
-        """That a client reads slowly is no fault of the server, whose clock stands still meanwhile."""
         if self._client is not None:
-            self._touch(self._limits.max_duration_s)
+            self._clock.wait_for_client()
             await self._client.notify(notification)
             self._touch()
 
-    async def _post(self, messages: list[JsonObject]) -> None:
-        try:
-            for message in messages:
-                async with asyncio.timeout(self._limits.timeout_s):
-                    await self.session.post(message)
-        except TimeoutError:
-            name = self.session.name
-            error = UpstreamError(name, "timeout", f"Upstream {name!r} did not take an answer")
-            await self._on(Broke(resumable=False, error=error))
-        except SessionExpired:
-            await self._on(Broke(resumable=False, error=self._session_lost()))
-        except UpstreamError as error:
-            await self._on(Broke(resumable=False, error=error))
-
-    async def _wait_for_posts(self) -> None:
-        if self._posting:
-            await asyncio.wait(self._posting, timeout=LAST_WORDS_S)
+    async def _break_off(self, error: UpstreamError) -> None:
+        """The server cannot be told what it must know."""
+        await self._on(Broke(resumable=False, error=error))
 
     def _end_leg(self, ending: Ending) -> None:
         self._client = None
         self._ending = ending
         if isinstance(ending, RequireInput):
-            self._suspended_at_s = self._loop.time()
-            if self._clock is not None:
-                self._clock.reschedule(None)
+            self._clock.pause()
         if self._leg_ended is not None and not self._leg_ended.done():
             self._leg_ended.set_result(ending)
 
     def _stop_reading(self) -> None:
         """There is nothing more to hear: `_run` need not wait for the server any longer."""
-        self._end_gathering()
-        if self._clock is not None and not self._clock.expired():
-            self._clock.reschedule(self._loop.time())
+        self._quiet.cancel()
+        self._clock.stop()
 
-    # --- the clock ---
+    def _touch(self) -> None:
+        """The server gave a sign of life."""
+        if not (self.exchange.awaits_client or self.exchange.is_closed):
+            self._clock.touch()
 
-    def _touch(self, timeout_s: float | None = None) -> None:
-        """The server gave a sign of life; it has this long until the next one is due."""
-        if self._clock is None or self.exchange.awaits_client or self.exchange.is_closed or self._clock.expired():
-            return
-        limit_s = self._limits.timeout_s if timeout_s is None else timeout_s
-        self._clock.reschedule(min(self._loop.time() + limit_s, self._stops_at_s))
-
-    async def _stop_waiting(self) -> None:
-        if self.exchange.is_closed or self.exchange.awaits_client:
-            return
-        name = self.session.name
-        message = f"Upstream {name!r} sent nothing for {self._limits.timeout_s:g} s"
-        if self._loop.time() >= self._stops_at_s:
-            message = f"Upstream {name!r} took longer than {self._limits.max_duration_s:g} s"
-        await self._on(TimedOut(UpstreamError(name, "timeout", message)))
-
-    def _gather(self) -> None:
-        now_s = self._loop.time()
-        if self._gathering is None:
-            self._gather_until_s = now_s + self._limits.gather_max_s
-        else:
-            self._gathering.cancel()
-        when_s = min(now_s + self._limits.gather_s, self._gather_until_s)
-        self._gathering = self._loop.call_at(when_s, self._quiet)
-
-    def _quiet(self) -> None:
-        self._gathering = None
+    def _end_quiet(self) -> None:
         self._background.run(self._on(Quieted()))
-
-    def _end_gathering(self) -> None:
-        if self._gathering is not None:
-            self._gathering.cancel()
-            self._gathering = None
-
-    def _session_lost(self) -> UpstreamError:
-        name = self.session.name
-        return UpstreamError(name, "session_lost", f"Upstream {name!r} forgot the session in the middle of the call")

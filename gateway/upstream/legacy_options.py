@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gateway.upstream.legacy_call import CallLimits
+from gateway.upstream.call_clock import CallLimits
 from gateway.upstream.pool_limits import PoolLimits
 
 

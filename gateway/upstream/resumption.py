@@ -98,4 +98,4 @@ class Resumption:
         """The server's word counts, however long it is; the call's own deadlines are the limit."""
         if self._retry_ms is not None:
             return self._retry_ms / 1000
-        return min(PAUSE_S * 2**self._attempts, _LONGEST_PAUSE_S)
+        return min(PAUSE_S * float(2**self._attempts), _LONGEST_PAUSE_S)

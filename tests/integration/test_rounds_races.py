@@ -14,7 +14,8 @@ from gateway.core.exchange_events import Complete, Fail, Leg, RequireInput, Resp
 from gateway.core.session import SessionKey, negotiate
 from gateway.core.transitions import State
 from gateway.upstream.background import Background
-from gateway.upstream.legacy_call import CallLimits, LegacyCall
+from gateway.upstream.call_clock import CallLimits
+from gateway.upstream.legacy_call import LegacyCall
 from gateway.upstream.legacy_session import LegacySession
 from gateway.upstream.transport import Transport
 from gateway.wire.jsonrpc import JsonObject, decode, encode, notification, request
