@@ -6,23 +6,24 @@ what has to do without one says so (`partial: degrade`), or fails (`partial: fai
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
 from gateway import __version__
 from gateway.core.cursors import Cursors, Place, bad_cursor
-from gateway.core.inbound_request import InboundRequest, invalid_params
-from gateway.core.merged_replies import links_of, with_public_name, with_server_info
+from gateway.core.inbound_request import InboundRequest
+from gateway.core.merged_replies import with_server_info
 from gateway.core.merging import NAMED, Byline, Joined, OwnerOf, Page, join_pages, list_result, merge_discovery
 from gateway.core.names import Names
 from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Caller, Principal
-from gateway.core.unknown import unknown_method, unknown_target
+from gateway.core.unknown import unknown_method
 from gateway.upstream.contexts import Upstream
 from gateway.upstream.fan_out import Answer, FanOut
 from gateway.upstream.legacy_call import ClientStream
+from gateway.upstream.merged_calls import MergedCalls
 from gateway.upstream.merged_directory import Directory
 from gateway.upstream.merged_listening import MergedListening
 from gateway.upstream.merged_listings import Inquiry, Listings, list_request
@@ -85,6 +86,7 @@ class MergedUpstream:
         self._directory = Directory(self._names, self._listings)
         self._listening = MergedListening(self._directory, self._fan_out)
         self._reading = MergedReading(self._directory, self._upstreams)
+        self._calls = MergedCalls(self._directory, self._upstreams)
         self._warned: set[tuple[str, str]] = set()
 
     def admits(self, principal: Principal) -> bool:
@@ -111,11 +113,8 @@ class MergedUpstream:
             return await self._list(inquiry)
         if request.method == methods.LISTEN:
             return await self._listening.serve(inquiry, client)
-        if request.method == methods.RESOURCES_READ:
-            return with_server_info(await self._reading.serve(inquiry, client), GATEWAY_INFO)
-        if request.method == methods.COMPLETE:
-            return await self._complete(inquiry, client)
-        return await self._call(inquiry, client)
+        one = self._reading if request.method == methods.RESOURCES_READ else self._calls
+        return with_server_info(await one.serve(inquiry, client), GATEWAY_INFO)
 
     # --- all of them at once ---
 
@@ -203,41 +202,3 @@ class MergedUpstream:
             return False
         self._warned.add((method, what))
         return True
-
-    # --- one of them ---
-
-    async def _call(self, inquiry: Inquiry, client: ClientStream) -> Outcome:
-        request, public = inquiry.request, inquiry.request.params["name"]
-        owner, name = await self._owner_of_name(request.method, public, inquiry)
-        renamed = request
-        if name != public:
-            renamed = replace(request, params={**request.params, "name": name}, target=name)
-        outcome = await self._upstreams[owner].serve(renamed, inquiry.caller, client)
-        for uri in links_of(outcome):
-            self._directory.note_hint(uri, owner, inquiry)
-        return with_server_info(with_public_name(outcome, name, public), GATEWAY_INFO)
-
-    async def _owner_of_name(self, method: str, public: str, inquiry: Inquiry) -> tuple[str, str]:
-        found = await self._directory.owner_of_name(method, public, inquiry)
-        if found is not None and found[0] in {upstream.name for upstream in inquiry.upstreams}:
-            return found
-        raise unknown_target(method, public)
-
-    async def _complete(self, inquiry: Inquiry, client: ClientStream) -> Outcome:
-        request, reference = inquiry.request, inquiry.request.params["ref"]
-        if reference["type"] == "ref/prompt":
-            owner, name = await self._owner_of_name(methods.PROMPTS_GET, reference["name"], inquiry)
-            request = replace(request, params={**request.params, "ref": {**reference, "name": name}})
-        else:
-            owner = await self._owner_of_reference(reference["uri"], inquiry)
-        return with_server_info(await self._upstreams[owner].serve(request, inquiry.caller, client), GATEWAY_INFO)
-
-    async def _owner_of_reference(self, uri: str, inquiry: Inquiry) -> str:
-        """The upstream of a URI template, or of a resource (2026-07-28, server/utilities/completion)."""
-        owner = await self._directory.owner_of_template(uri, inquiry)
-        if owner is None:
-            holders = await self._directory.holders_of(uri, inquiry)
-            owner = next(iter(holders.known), None)
-        if owner is None:
-            raise invalid_params("params.ref.uri names no resource or resource template")
-        return owner

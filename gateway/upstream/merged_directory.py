@@ -78,6 +78,12 @@ class Directory:
             return None
         return await self._search(LIST_OF[method], inquiry, lambda listing: listing.entries.get(public))
 
+    def silent_on_name(self, method: str, public: str, inquiry: Inquiry) -> Outcome | None:
+        """Why one of the upstreams could not say whether a name that nobody has is its own; None if all could."""
+        may_be_theirs = self._names.parse(public) is None and self._names.may_exist(public)
+        failures = self.failures(LIST_OF[method], inquiry) if may_be_theirs else {}
+        return next(iter(failures.values()), None)
+
     async def owner_of_template(self, template: str, inquiry: Inquiry) -> str | None:
         """The upstream that has a resource template."""
         found = await self._search(

@@ -157,6 +157,7 @@ async def gateway_for(
     *,
     settings: Mapping[str, Any] | None = None,
     upstreams: Mapping[str, ScriptedUpstream | str] | None = None,
+    each: Mapping[str, Mapping[str, Any]] | None = None,
     **options: Any,
 ) -> AsyncIterator[Front]:
     """Run the gateway; it is called `docs` what a single upstream is called.
@@ -165,10 +166,12 @@ async def gateway_for(
         upstream: a scripted upstream, or a URL.
         settings: sections of the configuration beside `upstreams`.
         upstreams: several upstreams by name.
+        each: configuration of single ones, by name.
         options: configuration of every upstream, as `timeout="200ms"`.
     """
     named = dict(upstreams or {}) if upstream is None else {"docs": upstream}
-    configured = {name: {"url": _url(target), **options} for name, target in named.items()}
+    single = each or {}
+    configured = {name: {"url": _url(target), **options, **single.get(name, {})} for name, target in named.items()}
     server = {"admin": False, "drain": "1s", **(settings or {}).get("server", {})}
     gateway = Gateway(Settings.model_validate({**(settings or {}), "server": server, "upstreams": configured}))
     with structlog.testing.capture_logs() as log:
