@@ -13,6 +13,7 @@ import structlog
 
 from gateway.errors import UpstreamError
 from gateway.upstream.piped import PipeTransport
+from gateway.upstream.piped_answer import PipedAnswer
 from gateway.upstream.transport import SESSION_ID, Answer, Transport
 from gateway.wire import methods
 from gateway.wire.jsonrpc import JsonObject, decode
@@ -22,7 +23,8 @@ log = structlog.get_logger()
 LOOK_S: Final = 3.0
 """How long the endpoint is waited for: a server of the newer transport may keep its GET stream silent for ever."""
 
-_NO_STREAMABLE: Final = (400, 404, 405)
+_NOT_ALLOWED: Final = 405
+_NO_STREAMABLE: Final = (400, 404, _NOT_ALLOWED)
 
 
 class EitherHttp:
@@ -43,7 +45,7 @@ class EitherHttp:
     async def post(self, body: bytes, headers: Mapping[str, str]) -> Answer:
         """Send a message; see `Transport`."""
         if SESSION_ID in headers:
-            return await self._of(headers).post(body, headers)
+            return await self._post_in_session(body, headers)
         if not _is_initialize(body):
             return await self._streamable.post(body, headers)
         if self._is_sse:
@@ -70,6 +72,13 @@ class EitherHttp:
     async def close(self) -> None:
         """End everything that is open."""
         await self._sse.close()  # and with it the connections that both of them use
+
+    async def _post_in_session(self, body: bytes, headers: Mapping[str, str]) -> Answer:
+        answer = await self._of(headers).post(body, headers)
+        if answer.status == _NOT_ALLOWED:  # the server is of the other transport now, and has forgotten its sessions
+            answer.close()
+            return PipedAnswer.bare(404)
+        return answer
 
     def _of(self, headers: Mapping[str, str]) -> Transport:
         """The transport that a session is one of."""

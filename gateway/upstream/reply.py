@@ -138,10 +138,13 @@ class Reply:
             self.close()  # whoever stops in the middle, by a timeout too, wants no more of it
             raise
 
-    def events(self) -> "Events":
+    def events(self, *, of_any_type: bool = False) -> "Events":
         """Iterate over the events to the end of the body; a body that is one bare JSON message is one event.
 
         The iterator is the same at every call, so that reading can stop and go on later.
+
+        Args:
+            of_any_type: whether those count that are not of type "message"; decided by the first call.
 
         Raises:
             UpstreamError: an event is over the limit (`too_large`), or the stream broke off (`outcome_unknown`; it
@@ -149,7 +152,7 @@ class Reply:
         """
         if self._events is None:
             self._parser = SseParser(self._limit)
-            self._events = Events(self, self._parser)
+            self._events = Events(self, self._parser, of_any_type)
         return self._events
 
     def close(self) -> None:
@@ -232,11 +235,12 @@ class Reply:
 class Events:
     """The events of a `Reply` that are messages, in order; a server's own kinds, as "ping", are nobody's business."""
 
-    __slots__ = ("_failure", "_is_begun", "_is_ended", "_parser", "_ready", "_reply")
+    __slots__ = ("_failure", "_is_begun", "_is_ended", "_of_any_type", "_parser", "_ready", "_reply")
 
-    def __init__(self, reply: Reply, parser: SseParser) -> None:
+    def __init__(self, reply: Reply, parser: SseParser, of_any_type: bool) -> None:
         self._reply = reply
         self._parser = parser
+        self._of_any_type = of_any_type
         self._ready: deque[SseEvent] = deque()
         self._is_begun = False
         self._is_ended = False
@@ -255,7 +259,7 @@ class Events:
         return self._ready.popleft()
 
     def _take(self, events: list[SseEvent]) -> None:
-        self._ready.extend(event for event in events if event.event == _MESSAGE)
+        self._ready.extend(event for event in events if self._of_any_type or event.event == _MESSAGE)
 
     async def _read_more(self) -> None:
         try:

@@ -49,7 +49,7 @@ class SsePipes:
         if stream.status != 200:
             raise Refused(stream)
         try:
-            events = stream.events()
+            events = stream.events(of_any_type=True)
             endpoint = await self._read_endpoint(stream, events)
         except BaseException:
             stream.close()
