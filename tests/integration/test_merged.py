@@ -1,34 +1,16 @@
 """Several upstreams behind one endpoint, on real sockets: whose is what, and what it is called."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from tests.support.gateway_app import Answer, Front, gateway_for
+from tests.support.gateway_app import Front
+from tests.support.merged import merged, names
 from tests.support.offering_server import OfferingUpstream
 from tests.support.scripted import Wire
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 LONG = "x" * 150
-
-
-@asynccontextmanager
-async def merged(*upstreams: OfferingUpstream, **more: Any) -> AsyncIterator[Front]:
-    """The gateway in front of upstreams, which are called as they are labelled."""
-    for upstream in upstreams:
-        await upstream.start()
-    try:
-        async with gateway_for(upstreams={upstream.label: upstream for upstream in upstreams}, **more) as front:
-            yield front
-    finally:
-        for upstream in upstreams:
-            await upstream.__aexit__(None)
-
-
-def names(answer: Answer, member: str = "tools", key: str = "name") -> list[str]:
-    return [entry[key] for entry in answer.result[member]]
 
 
 def complete(**reference: str) -> dict[str, Any]:
