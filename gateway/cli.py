@@ -86,11 +86,24 @@ def _add_check(commands: _Commands) -> None:
 
 def _add_probe(commands: _Commands) -> None:
     about = "Ask a server which era, version, transport and capabilities it speaks."
-    usage = "era-gateway probe [-h] [--header 'NAME: VALUE'] URL | -- COMMAND ARG..."
+    usage = "era-gateway probe [-h] [--header 'NAME: VALUE'] URL | [--env NAME=VALUE] -- COMMAND ARG..."
     parser = commands.add_parser("probe", help="ask a server what it speaks", description=about, usage=usage)
-    parser.add_argument("target", nargs="+", metavar="URL", help="the server's MCP endpoint, such as https://HOST/mcp")
+    parser.add_argument(
+        "target",
+        nargs="+",
+        metavar="URL",
+        help="the server's MCP endpoint, such as https://HOST/mcp; or, after --, the command of a stdio server",
+    )
     parser.add_argument(
         "--header", action="append", default=[], type=_header, metavar="'NAME: VALUE'", help="send it; may be repeated"
+    )
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        type=_variable,
+        metavar="NAME=VALUE",
+        help="give the command a variable beside PATH, HOME and the like (NAME alone: your own); may be repeated",
     )
     parser.set_defaults(run=_probe, parser=parser)
 
@@ -127,6 +140,18 @@ def _header(text: str) -> tuple[str, str]:
     except ValueError:
         allowed = "'NAME: VALUE' in ASCII, other than what the protocol sets itself"
         raise argparse.ArgumentTypeError(f"not a header; allowed: {allowed}") from None
+
+
+def _variable(text: str) -> tuple[str, str]:
+    from gateway.config.command import parse_variable_name
+
+    name, sign, value = text.partition("=")
+    try:
+        return str(parse_variable_name(name)), value if sign else os.environ[name]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not a variable: {name!r}; allowed: NAME=VALUE, or NAME") from None
+    except KeyError:
+        raise argparse.ArgumentTypeError(f"{name} is not set in the environment") from None
 
 
 def _settings(arguments: argparse.Namespace) -> "Settings":
@@ -199,15 +224,33 @@ def _run(serve: Callable[[], None]) -> int:
 def _probe(arguments: argparse.Namespace) -> int:
     target: str = arguments.target[0]
     if len(arguments.target) > 1 or "://" not in target:
-        print("probe: stdio servers come with a later release; give an http:// or https:// URL", file=sys.stderr)
-        return 1
+        return _probe_command(arguments)
     if not target.lower().startswith(("http://", "https://")):
         arguments.parser.error("not an http:// or https:// URL")
+    if arguments.env:
+        arguments.parser.error("--env is for a command; give a URL its --header")
     import asyncio
 
     from gateway.upstream.probe import describe
 
     print(_report(asyncio.run(describe(target, dict(arguments.header)))))
+    return 0
+
+
+def _probe_command(arguments: argparse.Namespace) -> int:
+    if arguments.header:
+        arguments.parser.error("--header is for a URL; give a command its --env")
+    import asyncio
+
+    from gateway import telemetry
+    from gateway.upstream.probe_stdio import describe_command
+    from gateway.upstream.stdio import Command
+
+    telemetry.configure("error")
+    program, *rest = arguments.target
+    variables = dict(arguments.env)
+    command = Command(program, tuple(rest), variables, secrets=tuple(variables.values()))
+    print(_report(asyncio.run(describe_command(command))))
     return 0
 
 

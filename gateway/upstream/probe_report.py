@@ -25,7 +25,7 @@ class Description:
     Attributes:
         era: its era.
         version: the revision that the gateway would use with it.
-        transport: `streamable-http`, or `sse` for that of 2024-11-05.
+        transport: `streamable-http`, `sse` for that of 2024-11-05, or `stdio`.
         has_sessions: whether it gave a session id.
         capabilities: what it declares; None if it did not say.
         server_info: who it says it is; None if it did not say.
@@ -67,18 +67,18 @@ class Answer:
         return media_type.lower().startswith("text/html")
 
 
-def of_modern(result: JsonObject | None) -> Description:
+def of_modern(result: JsonObject | None, transport: str = "streamable-http") -> Description:
     """Describe a modern server by its discover result (None: it answered with an error of 2026-07-28)."""
     if result is None:
         note = "the server answers server/discover with an error of 2026-07-28, and tells nothing of itself"
-        return Description("modern", MODERN, "streamable-http", notes=(note,))
+        return Description("modern", MODERN, transport, notes=(note,))
     about = result.get("_meta")
     info = about.get(meta.SERVER_INFO) if isinstance(about, dict) else None
     others = [version for version in result["supportedVersions"] if version != MODERN]
     return Description(
         "modern",
         MODERN,
-        "streamable-http",
+        transport,
         capabilities=_object(result.get("capabilities")),
         server_info=_object(info),
         instructions=_text(result.get("instructions")),
@@ -104,8 +104,14 @@ def of_legacy(result: Json, transport: str, *, has_sessions: bool) -> Descriptio
         capabilities=negotiated.capabilities,
         server_info=server_info_of(negotiated.result),
         instructions=_text(negotiated.result.get("instructions")),
-        notes=("keeps sessions" if has_sessions else "keeps no sessions: it cannot ask questions during a call",),
+        notes=(_session_note(transport, has_sessions),),
     )
+
+
+def _session_note(transport: str, has_sessions: bool) -> str:
+    if transport == "stdio":
+        return "each process is a session"
+    return "keeps sessions" if has_sessions else "keeps no sessions: it cannot ask questions during a call"
 
 
 def _object(value: Json) -> JsonObject | None:

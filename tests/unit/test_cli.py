@@ -16,6 +16,7 @@ from gateway.cli import main
 from gateway.config.model import Settings
 from gateway.errors import GatewayError
 from gateway.upstream.probe import Description
+from gateway.upstream.stdio import Command
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = "upstreams: {docs: {url: https://docs.example.com/mcp, headers: {X-Key: topsecret}}}\n"
@@ -209,10 +210,46 @@ class TestProbe:
         assert main(["probe", "https://broken.test/mcp"]) == 1
         assert capsys.readouterr() == ("", "No connection: refused\n")
 
-    @pytest.mark.parametrize("argv", [["--", "uvx", "mcp-server-git", "--repository", "."], ["uvx", "x"], ["server"]])
-    def test_command_is_said_to_come_later(self, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["probe", *argv]) == 1
-        assert "stdio servers come with a later release" in capsys.readouterr().err
+    @pytest.mark.parametrize(
+        ("argv", "command"),
+        [
+            (["--", "uvx", "mcp-server-git", "--repository", "."], ("uvx", "mcp-server-git", "--repository", ".")),
+            (["uvx", "x"], ("uvx", "x")),
+            (["server"], ("server",)),
+        ],
+    )
+    def test_command_is_started_and_asked(
+        self, argv: list[str], command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        started: list[Command] = []
+
+        async def describe_command(command: Command) -> Description:
+            started.append(command)
+            return Description("legacy", "2025-11-25", "stdio")
+
+        monkeypatch.setenv("MINE", "topsecret2")
+        monkeypatch.setattr("gateway.telemetry.configure", lambda _level: None)
+        monkeypatch.setattr("gateway.upstream.probe_stdio.describe_command", describe_command)
+        assert main(["probe", "--env", "A=topsecret1=", "--env", "MINE", *argv]) == 0
+        variables = {"A": "topsecret1=", "MINE": "topsecret2"}
+        assert started == [Command(command[0], command[1:], variables, secrets=tuple(variables.values()))]
+
+    @pytest.mark.parametrize(
+        ("argv", "error"),
+        [
+            (["--header", "A: b", "--", "uvx"], "--header is for a URL; give a command its --env"),
+            (["--env", "A=b", "https://a.test/mcp"], "--env is for a command; give a URL its --header"),
+            (
+                ["--env", "A B=topsecret", "--", "uvx"],
+                "argument --env: not a variable: 'A B'; allowed: NAME=VALUE, or NAME",
+            ),
+            (["--env", "NOT_SET", "--", "uvx"], "argument --env: NOT_SET is not set in the environment"),
+        ],
+    )
+    def test_options_of_the_one_are_not_for_the_other(
+        self, argv: list[str], error: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert usage_error(capsys, "probe", *argv).endswith(error)
 
     def test_other_schemes_are_a_usage_error(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert usage_error(capsys, "probe", "ftp://a.test").endswith("not an http:// or https:// URL")
