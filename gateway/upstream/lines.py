@@ -29,6 +29,7 @@ class Lines:
         self._most = most
         self._parts: list[bytes] = []
         self._size = 0
+        self._head = b""
         self._tail = b""
 
     def feed(self, chunk: bytes) -> list[Line]:
@@ -48,18 +49,20 @@ class Lines:
     def _add(self, part: bytes) -> None:
         if not part:
             return
-        is_over = self._size > self._most
         self._size += len(part)
-        if self._size <= self._most:
-            self._parts.append(part)
-            return
-        if not is_over:
-            head = b"".join([*self._parts, part])[:EDGE_BYTES]
-            self._parts = [head]
-        self._tail = (self._tail + part[-EDGE_BYTES:])[-EDGE_BYTES:]
+        self._parts.append(part)
+        if self._size > self._most:
+            self._keep_edges()
+
+    def _keep_edges(self) -> None:
+        """Give up the middle of a line that is over the limit."""
+        kept = b"".join(self._parts)
+        head, tail = (self._head + kept)[:EDGE_BYTES], (self._tail + kept)[-EDGE_BYTES:]
+        self._parts, self._head, self._tail = [], head, tail
 
     def _take(self) -> Line:
         whole = b"".join(self._parts)
-        line: Line = whole.removesuffix(b"\r") if self._size <= self._most else Overlong(whole, self._tail)
-        self._parts, self._size, self._tail = [], 0, b""
+        is_over = self._size > self._most
+        line: Line = Overlong(self._head, self._tail) if is_over else whole.removesuffix(b"\r")
+        self._parts, self._size, self._head, self._tail = [], 0, b"", b""
         return line
