@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from gateway.core.outcome import Outcome
+from gateway.errors import ProtocolError
 from gateway.wire import codes, meta
 from gateway.wire.jsonrpc import JsonObject
 
@@ -29,6 +30,14 @@ def with_public_name(outcome: Outcome, name: str, public: str) -> Outcome:
     if not isinstance(data, dict) or name == public or data.get("name") != name:
         return outcome
     return replace(outcome, body={"error": {**outcome.body["error"], "data": {**data, "name": public}}})
+
+
+def refusal_with_public_name(refusal: ProtocolError, name: str, public: str) -> ProtocolError:
+    """The same of a refusal that was raised."""
+    if not isinstance(refusal.data, dict) or name == public or refusal.data.get("name") != name:
+        return refusal
+    data = {**refusal.data, "name": public}
+    return ProtocolError(refusal.code, refusal.message, data, status=refusal.status, reason=refusal.reason)
 
 
 def links_of(outcome: Outcome) -> list[str]:

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gateway.core.merged_replies import links_of, with_public_name
+from gateway.core.inbound_request import InboundRequest
+from gateway.core.merged_replies import links_of, refusal_with_public_name, with_public_name
 from gateway.core.outcome import Outcome
 from gateway.core.unknown import unknown_target
+from gateway.errors import ProtocolError
 from gateway.upstream.contexts import Upstream
 from gateway.upstream.legacy_call import ClientStream
 from gateway.upstream.merged_directory import Directory
@@ -45,10 +47,10 @@ class MergedCalls:
         renamed = request
         if name != public:
             renamed = replace(request, params={**request.params, "name": name}, target=name)
-        outcome = await self._upstreams[owner].serve(renamed, inquiry.caller, client)
+        outcome = await self._serve_renamed(owner, renamed, (name, public), inquiry, client)
         for uri in links_of(outcome):
             self._directory.note_hint(uri, owner, inquiry)
-        return with_public_name(outcome, name, public)
+        return outcome
 
     async def _complete(self, inquiry: Inquiry, client: ClientStream) -> Outcome:
         request, reference = inquiry.request, inquiry.request.params["ref"]
@@ -61,7 +63,20 @@ class MergedCalls:
             return found
         owner, name = found
         renamed = replace(request, params={**request.params, "ref": {**reference, "name": name}})
-        return with_public_name(await self._upstreams[owner].serve(renamed, inquiry.caller, client), name, public)
+        return await self._serve_renamed(owner, renamed, (name, public), inquiry, client)
+
+    async def _serve_renamed(
+        self, owner: str, request: InboundRequest, names: tuple[str, str], inquiry: Inquiry, client: ClientStream
+    ) -> Outcome:
+        """Make a request of its upstream; what is said of the name is said of the one that the client knows."""
+        try:
+            outcome = await self._upstreams[owner].serve(request, inquiry.caller, client)
+        except ProtocolError as error:
+            refusal = refusal_with_public_name(error, *names)
+            if refusal is error:
+                raise
+            raise refusal from error
+        return with_public_name(outcome, *names)
 
     async def _owner_of_name(self, method: str, public: str, inquiry: Inquiry) -> tuple[str, str] | Outcome:
         """Whose a tool or prompt is, and its name there; what there is to say if one that is silent may have it."""
