@@ -106,9 +106,15 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Send a message to the server: an answer, an error reply, a cancellation."""
+    """Send a message to the server: an answer, an error reply, a cancellation.
+
+    Args:
+        message: what to send.
+        is_vital: whether the call cannot go on if the server does not take it.
+    """
 
     message: JsonObject
+    is_vital: bool = field(default=True, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

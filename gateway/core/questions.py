@@ -157,4 +157,5 @@ def fault_of(message: JsonObject) -> Post | None:
 
 def refusal(message: JsonObject, text: str, code: int = codes.INTERNAL_ERROR) -> Post:
     """An error in answer to a request of the server."""
-    return Post(error_response(message["id"], error_object(code, f"{text} {message['method']}")))
+    error = error_object(code, f"{text} {message['method']}")
+    return Post(error_response(message["id"], error), is_vital=False)

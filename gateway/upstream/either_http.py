@@ -23,6 +23,7 @@ log = structlog.get_logger()
 LOOK_S: Final = 3.0
 """How long the endpoint is waited for: a server of the newer transport may keep its GET stream silent for ever."""
 
+_INITIALIZE: Final = b'"initialize"'
 _NOT_ALLOWED: Final = 405
 _NO_STREAMABLE: Final = (400, 404, _NOT_ALLOWED)
 
@@ -75,7 +76,8 @@ class EitherHttp:
 
     async def _post_in_session(self, body: bytes, headers: Mapping[str, str]) -> Answer:
         answer = await self._of(headers).post(body, headers)
-        if answer.status == _NOT_ALLOWED:  # the server is of the other transport now, and has forgotten its sessions
+        if answer.status == _NOT_ALLOWED and answer.kind != "json":
+            # No word of the protocol: the server is of the other transport now, and has forgotten its sessions.
             answer.close()
             return PipedAnswer.bare(404)
         return answer
@@ -114,5 +116,7 @@ class EitherHttp:
 
 
 def _is_initialize(body: bytes) -> bool:
+    if _INITIALIZE not in body:  # nearly always, and then nothing need be decoded
+        return False
     message: JsonObject = decode(body)
     return message.get("method") == methods.INITIALIZE

@@ -159,10 +159,12 @@ class Handshake:
     def _negotiate(self, answer: JsonObject) -> Negotiated:
         name = self._http.name
         if "result" not in answer:
+            # What it says is for the operator: a server may well quote the credential that it does not like.
             error = answer["error"]
-            text = error.get("message") if isinstance(error, dict) else None
-            said = f": {text[:200]}" if isinstance(text, str) else ""
-            raise UpstreamError(name, "nonsense", f"Upstream {name!r} refused initialize{said}")
+            log.debug("initialize refused", upstream=name, error=error)
+            code = error.get("code") if isinstance(error, dict) else None
+            told = f" (code {code})" if isinstance(code, int) else ""
+            raise UpstreamError(name, "nonsense", f"Upstream {name!r} refused initialize{told}")
         try:
             return facts.negotiate(answer["result"])
         except ValueError as error:

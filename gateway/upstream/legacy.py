@@ -65,7 +65,7 @@ class LegacyUpstream:
         self._rounds = rounds
         self._background = background
         self._sessions = LegacySessions(http, options, background, self._note_change, now_s)
-        self._preparation = Preparation(http.name, now_s)
+        self._preparation = Preparation(http.name, now_s, options.connect_timeout_s)
         self._results = LegacyResults(http.name, options)
         self._id_prefix = secrets.token_hex(6)
         self._ids = count(1)

@@ -296,7 +296,7 @@ class LegacyCall:
     def _take_in(self, event: Event) -> list[Command]:
         """Let the exchange decide, and send at once what the server is to hear; the rest is left to do."""
         commands = self.exchange.receive(event)
-        posts = [command.message for command in commands if isinstance(command, Post)]
+        posts = [command for command in commands if isinstance(command, Post)]
         if posts:
             self._outbox.send(posts)
         if self.exchange.is_closed or self._has_responded:

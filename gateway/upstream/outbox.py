@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from gateway.core.exchange_events import Post
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
@@ -41,7 +42,7 @@ class Outbox:
         """Whether everything has been sent."""
         return not self._sending
 
-    def send(self, messages: list[JsonObject]) -> None:
+    def send(self, messages: list[Post]) -> None:
         """Send messages in order, without waiting for it."""
         if self._sending is None:
             self._sending = set()
@@ -54,16 +55,24 @@ class Outbox:
         if self._sending:
             await asyncio.wait(self._sending, timeout=LAST_WORDS_S)
 
-    async def _send(self, messages: list[JsonObject]) -> None:
+    async def _send(self, messages: list[Post]) -> None:
+        for message in messages:
+            failure = await self._post(message.message)
+            if failure is not None and message.is_vital:
+                await self._on_failure(failure)
+                return
+
+    async def _post(self, message: JsonObject) -> UpstreamError | None:
+        """Send one message; says why it did not arrive."""
         name = self._session.name
         try:
-            for message in messages:
-                async with asyncio.timeout(self._timeout_s):
-                    await self._session.post(message)
+            async with asyncio.timeout(self._timeout_s):
+                await self._session.post(message)
         except TimeoutError:
-            await self._on_failure(UpstreamError(name, "timeout", f"Upstream {name!r} did not take an answer"))
+            return UpstreamError(name, "timeout", f"Upstream {name!r} did not take an answer")
         except SessionExpired:
-            message_ = f"Upstream {name!r} forgot the session in the middle of the call"
-            await self._on_failure(UpstreamError(name, "session_lost", message_))
+            text = f"Upstream {name!r} forgot the session in the middle of the call"
+            return UpstreamError(name, "session_lost", text)
         except UpstreamError as error:
-            await self._on_failure(error)
+            return error
+        return None

@@ -23,11 +23,12 @@ class Preparation:
     Args:
         upstream: its configured name.
         now_s: a monotonic clock.
+        patience_s: how long a look at the server's tools may take.
     """
 
-    def __init__(self, upstream: str, now_s: Callable[[], float]) -> None:
+    def __init__(self, upstream: str, now_s: Callable[[], float], patience_s: float) -> None:
         self._upstream = upstream
-        self._marks = ToolMarks(now_s)
+        self._marks = ToolMarks(now_s, patience_s)
 
     def check_known(self, key: SessionKey, request: InboundRequest) -> None:
         """Refuse a request that contradicts what is freshly known of its tool, before any session is needed for it.

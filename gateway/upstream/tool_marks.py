@@ -43,10 +43,12 @@ class ToolMarks:
 
     Args:
         now_s: a monotonic clock.
+        patience_s: how long a look at all pages of a list may take.
     """
 
-    def __init__(self, now_s: Callable[[], float]) -> None:
+    def __init__(self, now_s: Callable[[], float], patience_s: float) -> None:
         self._now_s = now_s
+        self._patience_s = patience_s
         self._known: OrderedDict[SessionKey, _Known] = OrderedDict()
         self._looking: dict[SessionKey, asyncio.Task[Marks]] = {}
         self._changes = 0
@@ -87,11 +89,12 @@ class ToolMarks:
         marks: dict[str, tuple[ParamMark, ...]] = {}
         failed, changes = False, self._changes
         try:
-            for tools in [page async for page in _pages(session)]:
-                marks.update(_marks_by_tool(tools))
-        except (UpstreamError, UpstreamRefused) as error:
+            async with asyncio.timeout(self._patience_s):
+                for tools in [page async for page in _pages(session)]:
+                    marks.update(_marks_by_tool(tools))
+        except (UpstreamError, UpstreamRefused, TimeoutError) as error:
             failed = True
-            log.warning("tools not listed", upstream=session.name, reason=str(error))
+            log.warning("tools not listed", upstream=session.name, reason=str(error) or "too slow")
         if changes == self._changes:  # else the list has changed while it was being read
             self._keep(session.key, _Known(marks, self._now_s(), failed))
         return marks

@@ -1,6 +1,6 @@
 """Questions that must not reach the client, or that no client could answer."""
 
-from gateway.core.exchange_events import Answered, Fail, Gather, Quieted
+from gateway.core.exchange_events import Answered, Asked, Fail, Gather, Post, Quieted
 from gateway.core.questions import MAX_OPEN
 from gateway.core.transitions import State
 from gateway.errors import UpstreamError
@@ -210,3 +210,10 @@ def test_ids_of_different_types_are_different_questions() -> None:
         >> Quieted()
         << inputs(elicitation_1=A_FORM, elicitation_2=A_FORM)
     )
+
+
+def test_a_server_that_does_not_take_a_refusal_does_not_end_the_call() -> None:
+    exchange = call()
+    (refused,) = exchange.receive(Asked({"jsonrpc": "2.0", "id": 1, "method": "tools/make"}))
+    assert isinstance(refused, Post)
+    assert not refused.is_vital

@@ -102,7 +102,7 @@ def show(value: Any) -> str:
     if isinstance(value, UpstreamError):
         return f"UpstreamError({value.reason!r}, {value.message!r})"
     if is_dataclass(value) and not isinstance(value, type):
-        told = (f"{field.name}={show(getattr(value, field.name))}" for field in fields(value))
+        told = (f"{field.name}={show(getattr(value, field.name))}" for field in fields(value) if field.repr)
         return f"{type(value).__name__}({', '.join(told)})"
     assert not isinstance(value, GatewayError), value
     return repr(value)
