@@ -1,6 +1,6 @@
 """What is measured: the cases of a full run and of a quick one, and the floors."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from typing import Final
 
@@ -27,7 +27,17 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run: its cases, how often each target gets its turn, and for how long."""
+    """A run.
+
+    Args:
+        cases: of the table of calls.
+        rounds: how often each target gets its turn.
+        seconds: how long a turn is.
+        warm_up_s: before the first one.
+        cold_starts: how many gateways are started afresh.
+        suspended: calls that wait while their memory is looked at.
+        beside: calls that wait, and streams that are open, while others are made.
+    """
 
     cases: tuple[Case, ...]
     rounds: int
@@ -35,20 +45,22 @@ class Plan:
     warm_up_s: float
     cold_starts: int
     suspended: int
+    beside: int
 
 
-_SIZED: Final = (("1k", (1, 32, 128)), ("64k", (1, 32)), ("1m", (1, 32)))
+_SIZED: Final = (("1k", (1, 32, 128)), ("64k", (1, 32, 128)), ("1m", (1, 32, 128)))
 
 FULL: Final = Plan(
     cases=(
         *(Case(reply, size, n) for size, counts in _SIZED for reply in ("json", "sse") for n in counts),
         *(Case(reply, "1k", n, asking=True) for reply in ("json", "sse") for n in (1, 32)),
     ),
-    rounds=7,
+    rounds=5,
     seconds=1.0,
-    warm_up_s=0.7,
+    warm_up_s=0.6,
     cold_starts=5,
-    suspended=640,
+    suspended=8000,
+    beside=1000,
 )
 
 QUICK: Final = Plan(
@@ -57,15 +69,22 @@ QUICK: Final = Plan(
     seconds=0.3,
     warm_up_s=0.3,
     cold_starts=1,
-    suspended=320,
+    suspended=640,
+    beside=200,
 )
 
-FLOORS: Final = {"json-1k-c32": 0.4}
-"""The least ratio, gateway to bare proxy, that `--assert` accepts."""
+GUARD: Final = replace(QUICK, cases=(Case("json", "1k", 32),))
 
+CEILINGS: Final = {"json-1k-c32": 2.0}
+"""The most processor time that a call may cost, in calls of the bare proxy, under `--guard`."""
 
 COLD_START: Final = "cold-start"
 ROUNDS: Final = "rounds"
+SUSPENDED: Final = "suspended"
+STREAMS: Final = "streams"
+MIXED: Final = "mixed"
+SCALING: Final = "scaling"
+MERGED: Final = "merged"
 
 
 def is_chosen(name: str, pattern: str | None) -> bool:

@@ -1,8 +1,8 @@
 """Takes the numbers: interleaved rounds of load, cold starts, and the latency of the upstream itself."""
 
 import http.client
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -46,21 +46,64 @@ class ColdStart:
     resident_mb: float
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of several targets that take turns."""
+
+    target: Target
+    load: Load
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What the sides of a comparison did, round by round."""
+
+    rounds: list[list[Reading]]
+
+    def reading(self, side: int) -> Reading:
+        """The medians of one side."""
+        return _median_of([one[side] for one in self.rounds])
+
+    def ratio(self, value: Callable[[Reading], float], side: int = 0, to: int = 1) -> float:
+        """The median of the ratios of one side to another, round by round."""
+        return median(value(one[side]) / value(one[to]) for one in self.rounds)
+
+
+def alternate(sides: Sequence[Side], rounds: int, warm_up_s: float) -> Turns:
+    """Puts the load on each side in turn, in another order each time: a busy machine disturbs all alike."""
+    for side in sides:
+        put_load(replace(side.load, seconds=warm_up_s))
+    return Turns([_round(sides, number) for number in range(rounds)])
+
+
 def measure_case(case: Case, plan: Plan, gateway: Target, bare: Target, upstream: Target) -> Row:
-    """Puts the load on both targets in turn, round by round, so that a busy machine disturbs both alike."""
-    for target in (gateway, bare):
-        put_load(_load(case, target, plan.warm_up_s))
-    rounds = [_round(case, plan, gateway, bare, number) for number in range(plan.rounds)]
+    """One case, on the gateway and on the bare proxy in turn."""
+    sides = [Side(target, _load(case, target, plan.seconds)) for target in (gateway, bare)]
+    turns = alternate(sides, plan.rounds, plan.warm_up_s)
     direct = put_load(_load(case, upstream, plan.seconds / 2, legacy=True))
-    ours, theirs = ([one[side] for one in rounds] for side in (0, 1))
     return Row(
         case,
-        _median_of(ours),
-        _median_of(theirs),
-        rate_ratio=median(a.rate / b.rate for a, b in rounds),
-        cpu_ratio=median(a.cpu_s_per_1000 / b.cpu_s_per_1000 for a, b in rounds),
+        turns.reading(0),
+        turns.reading(1),
+        rate_ratio=turns.ratio(rate),
+        cpu_ratio=turns.ratio(cpu),
         direct_p50_ms=direct.p50_ms,
     )
+
+
+def rate(reading: Reading) -> float:
+    """Calls a second."""
+    return reading.rate
+
+
+def cpu(reading: Reading) -> float:
+    """Processor time for a call."""
+    return reading.cpu_s_per_1000
+
+
+def p99(reading: Reading) -> float:
+    """The latency that one call in a hundred exceeds."""
+    return reading.p99_ms
 
 
 def upstream_alone(upstream: Target, seconds: float) -> Sample:
@@ -106,23 +149,24 @@ def _timed_calls(port: int) -> Iterator[float]:
     connection.close()
 
 
-def _round(case: Case, plan: Plan, gateway: Target, bare: Target, number: int) -> tuple[Reading, Reading]:
-    if number % 2:
-        theirs = _read(case, bare, plan.seconds)
-        return _read(case, gateway, plan.seconds), theirs
-    return _read(case, gateway, plan.seconds), _read(case, bare, plan.seconds)
+def _round(sides: Sequence[Side], number: int) -> list[Reading]:
+    shift = number % len(sides)
+    order = [*range(shift, len(sides)), *range(shift)]
+    seen = {which: read(sides[which]) for which in order}
+    return [seen[which] for which in range(len(sides))]
 
 
-def _read(case: Case, target: Target, seconds: float) -> Reading:
-    before = target.cpu_s()
-    sample = put_load(_load(case, target, seconds))
-    cpu_s = target.cpu_s() - before
+def read(side: Side) -> Reading:
+    """Puts a load on a target once, and looks at what it cost there."""
+    before = side.target.cpu_s()
+    sample = put_load(side.load)
+    cpu_s = side.target.cpu_s() - before
     return Reading(
         sample.rate,
         sample.p50_ms,
         sample.p99_ms,
         cpu_s_per_1000=cpu_s / sample.calls * 1000,
-        resident_mb=target.resident_mb(),
+        resident_mb=side.target.resident_mb(),
     )
 
 

@@ -1,11 +1,18 @@
 """What goes over the wire in the benchmark, prepared before anything is timed."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
 
 MODERN: Final = "2026-07-28"
 LEGACY: Final = "2025-11-25"
+
+CALL: Final = "tools/call"
+LISTEN: Final = "subscriptions/listen"
+
+DIRECT: Final = {"Mcp-Session-Id": "bench-direct"}
+"""The session of a call that goes to the canned upstream without any proxy."""
 
 SIZES: Final = {"1k": 1024, "64k": 64 * 1024, "1m": 1024 * 1024}
 REPLIES: Final = ("json", "sse")
@@ -45,14 +52,32 @@ def result_of(size: int) -> bytes:
     return orjson.dumps({"content": [{"type": "text", "text": text}], "isError": False})
 
 
-def modern_call(tool: str, request_id: int, port: int, *, asking: bool) -> bytes:
-    """One complete modern HTTP request that calls a tool (2026-07-28, Streamable HTTP)."""
-    return _post(port, modern_headers(tool), _call(request_id, modern_params(tool, asking=asking)))
+def modern_call(
+    tool: str, request_id: int, port: int, *, asking: bool, name: str = "", path: str = "/mcp", method: str = CALL
+) -> bytes:
+    """One complete modern HTTP request (2026-07-28, Streamable HTTP) that calls a tool, or lists them.
+
+    Args:
+        name: under which the target offers the tool, if that is not the server's own name.
+    """
+    name = name or tool
+    if method != CALL:
+        params = {"_meta": modern_params(name, asking=asking)["_meta"]}
+        return _post(port, path, modern_headers(None, method), message(request_id, method, params))
+    params = modern_params(name, asking=asking)
+    return _post(port, path, modern_headers(name, method), message(request_id, method, params))
 
 
-def modern_headers(tool: str) -> dict[str, str]:
-    """The headers that a modern `tools/call` has beyond any legacy request's."""
-    return {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": tool}
+def listen_call(request_id: int, port: int) -> bytes:
+    """A modern request that opens a stream of changes, and keeps it open."""
+    params = {"notifications": {"toolsListChanged": True}, "_meta": modern_params("", asking=False)["_meta"]}
+    return _post(port, "/mcp", modern_headers(None, LISTEN), message(request_id, LISTEN, params))
+
+
+def modern_headers(name: str | None, method: str = CALL) -> dict[str, str]:
+    """The headers that a modern request has beyond any legacy one's."""
+    named = {} if name is None else {"Mcp-Name": name}
+    return {"MCP-Protocol-Version": MODERN, "Mcp-Method": method, **named}
 
 
 def modern_params(tool: str, *, asking: bool) -> dict[str, Any]:
@@ -65,18 +90,25 @@ def modern_params(tool: str, *, asking: bool) -> dict[str, Any]:
     return {"name": tool, "arguments": {"text": "hello"}, "_meta": meta}
 
 
-def legacy_call(tool: str, request_id: int, port: int) -> bytes:
-    """The same call as a legacy client sends it within a session."""
-    params = {"name": tool, "arguments": {"text": "hello"}}
-    extra = {"MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": "bench-direct"}
-    return _post(port, extra, _call(request_id, params))
+def legacy_call(
+    tool: str, request_id: int, port: int, *, name: str = "", path: str = "/mcp", headers: Mapping[str, str] = DIRECT
+) -> bytes:
+    """The same call as a legacy client sends it within a session.
+
+    Args:
+        headers: those that `initialize` led to, the session's id among them.
+    """
+    params = {"name": name or tool, "arguments": {"text": "hello"}}
+    extra = {"MCP-Protocol-Version": LEGACY, **headers}
+    return _post(port, path, extra, message(request_id, CALL, params))
 
 
-def _call(request_id: int, params: dict[str, Any]) -> bytes:
-    return orjson.dumps({"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params})
+def message(request_id: int, method: str, params: Mapping[str, Any]) -> bytes:
+    """A JSON-RPC request."""
+    return orjson.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
 
 
-def _post(port: int, extra: dict[str, str], body: bytes) -> bytes:
+def _post(port: int, path: str, extra: Mapping[str, str], body: bytes) -> bytes:
     headers = {
         "Host": f"127.0.0.1:{port}",
         "User-Agent": "era-gateway-bench/1",
@@ -86,4 +118,4 @@ def _post(port: int, extra: dict[str, str], body: bytes) -> bytes:
         "Content-Length": str(len(body)),
     }
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return b"POST /mcp HTTP/1.1\r\n" + head.encode() + b"\r\n" + body
+    return f"POST {path} HTTP/1.1\r\n".encode() + head.encode() + b"\r\n" + body

@@ -5,10 +5,13 @@ from collections.abc import Iterable
 
 import psutil
 
-from tests.bench.cases import FLOORS
+from tests.bench.cases import CEILINGS
 from tests.bench.load import Sample
-from tests.bench.measure import ColdStart, Row
+from tests.bench.measure import ColdStart, Row, cpu, p99, rate
+from tests.bench.merging import Merging
 from tests.bench.rounds import Rounds
+from tests.bench.scaling import Scaling
+from tests.bench.waiting import Waiting
 
 HEAD = """\
 | case | target | calls/s | p50 ms | p99 ms | CPU s / 1,000 calls | memory MB | calls/s ratio | CPU ratio |
@@ -48,36 +51,73 @@ def rows_of(row: Row) -> str:
 
 def added_latency(rows: Iterable[Row]) -> str:
     """What each proxy adds to the median call on one connection."""
-    lines = [
-        f"added p50, {row.case.name}: gateway {row.gateway.p50_ms - row.direct_p50_ms:+.2f} ms, "
-        f"bare {row.bare.p50_ms - row.direct_p50_ms:+.2f} ms"
-        for row in rows
-        if row.case.connections == 1
-    ]
-    return "\n".join(lines)
+    lines = ["| case | gateway adds to p50 | bare adds | ratio |", "|---|--:|--:|--:|"]
+    for row in rows:
+        if row.case.connections == 1:
+            ours, theirs = (reading.p50_ms - row.direct_p50_ms for reading in (row.gateway, row.bare))
+            lines.append(f"| {row.case.name} | {ours:.2f} ms | {theirs:.2f} ms | {ours / theirs:.2f} |")
+    return "\n".join(lines) if len(lines) > 2 else ""
 
 
 def cold(start: ColdStart) -> str:
-    """The line about a fresh gateway."""
+    """About a fresh gateway."""
     return (
-        f"cold start: ready after {start.ready_s:.2f} s with {start.resident_mb:.0f} MB resident; "
-        f"first call (probe and handshake included) {start.first_ms:.1f} ms, second {start.second_ms:.1f} ms"
+        f"Ready after {start.ready_s:.2f} s with {start.resident_mb:.0f} MB resident; the first call, which includes "
+        f"the probe and the handshake, takes {start.first_ms:.1f} ms, the second {start.second_ms:.1f} ms."
     )
 
 
 def rounds(seen: Rounds) -> str:
-    """The line about calls that ask."""
+    """About calls that ask."""
     return (
-        f"rounds (call, question, answer, result; 32 at a time): {seen.rate:,.0f}/s, p50 {seen.p50_ms:.0f} ms, "
-        f"p99 {seen.p99_ms:.0f} ms, {seen.cpu_s_per_1000:.2f} CPU s per 1,000; "
-        f"{seen.suspended_kb:.0f} kB for each of {seen.suspended} suspended calls"
+        f"{seen.rate:,.0f} dialogues a second, p50 {seen.p50_ms:.0f} ms, p99 {seen.p99_ms:.0f} ms, "
+        f"{seen.cpu_s_per_1000:.2f} s of processor time per 1,000."
     )
 
 
-def below_floor(rows: Iterable[Row]) -> list[str]:
-    """A sentence for each floor that is missed by calls and by processor time: a busy machine spoils one only."""
+WAITING_HEAD = """\
+| waits | kB each | descriptors each | calls/s with / without | ratio | CPU ratio | p99 ms with / without | p99 ratio |
+|---|--:|--:|--:|--:|--:|--:|--:|"""
+
+
+def waiting(seen: Waiting) -> str:
+    """A line about what waits, and the calls beside it."""
+    ours, free = seen.turns.reading(0), seen.turns.reading(1)
+    kinds = ((seen.suspended, "suspended calls"), (seen.streams, "open streams"))
+    cells = [
+        " and ".join(f"{count:,} {kind}" for count, kind in kinds if count),
+        f"{seen.kb_each:.0f}",
+        f"{seen.descriptors_each:.1f}",
+        f"{ours.rate:,.0f} / {free.rate:,.0f}",
+        f"{seen.turns.ratio(rate):.2f}",
+        f"{seen.turns.ratio(cpu):.2f}",
+        f"{ours.p99_ms:.1f} / {free.p99_ms:.1f}",
+        f"{seen.turns.ratio(p99):.2f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def scaling(seen: Iterable[Scaling]) -> str:
+    """One process against two."""
+    head = ["| target | calls/s of one process | of two | ratio |", "|---|--:|--:|--:|"]
+    return "\n".join([*head, *(f"| {one.name} | {one.one:,.0f} | {one.two:,.0f} | {one.ratio:.2f} |" for one in seen)])
+
+
+def merging(seen: Iterable[Merging]) -> str:
+    """Ten upstreams behind one path against one."""
+    head = ["| method | calls/s merged | calls/s of one | ratio | CPU ratio |", "|---|--:|--:|--:|--:|"]
+    rows = [
+        f"| {one.method} | {one.turns.reading(0).rate:,.0f} | {one.turns.reading(1).rate:,.0f} "
+        f"| {one.turns.ratio(rate):.2f} | {one.turns.ratio(cpu):.2f} |"
+        for one in seen
+    ]
+    return "\n".join([*head, *rows])
+
+
+def above_ceiling(rows: Iterable[Row]) -> list[str]:
+    """A sentence for each case whose calls cost too much."""
     return [
-        f"{row.case.name}: ratio {row.rate_ratio:.2f} is below the floor of {FLOORS[row.case.name]}"
+        f"{row.case.name}: a call costs {row.cpu_ratio:.2f} of the bare proxy's, more than {CEILINGS[row.case.name]}"
         for row in rows
-        if max(row.rate_ratio, 1 / row.cpu_ratio) < FLOORS.get(row.case.name, 0.0)
+        if row.cpu_ratio > CEILINGS.get(row.case.name, row.cpu_ratio)
     ]

@@ -1,4 +1,4 @@
-"""Calls that ask: how long the whole dialogue takes, and what a suspended call costs in memory."""
+"""Calls that ask: how long the whole dialogue takes."""
 
 import asyncio
 from dataclasses import dataclass
@@ -25,16 +25,14 @@ class Rounds:
     p50_ms: float
     p99_ms: float
     cpu_s_per_1000: float
-    suspended: int
-    suspended_kb: float
 
 
 def measure_rounds(plan: Plan, gateway: Target) -> Rounds:
-    """Runs dialogues for a while, 32 at a time, then leaves calls suspended and looks at the memory."""
-    return asyncio.run(_measure(gateway, 32, plan.seconds * 3, plan.suspended))
+    """Runs dialogues for a while, 32 at a time."""
+    return asyncio.run(_measure(gateway, 32, plan.seconds * 3))
 
 
-async def _measure(gateway: Target, at_a_time: int, seconds: float, suspend: int) -> Rounds:
+async def _measure(gateway: Target, at_a_time: int, seconds: float) -> Rounds:
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(f"http://127.0.0.1:{gateway.port}", connector=connector) as http:
         await asyncio.gather(*(_dialogue(http) for _ in range(at_a_time)))
@@ -43,18 +41,11 @@ async def _measure(gateway: Target, at_a_time: int, seconds: float, suspend: int
         spent = [one for many in await asyncio.gather(*workers) for one in many]
         elapsed, cpu_s = perf_counter() - started, gateway.cpu_s() - cpu_s
         percentiles = quantiles(spent, n=100)
-        before_mb = gateway.resident_mb()
-        for _ in range(suspend // at_a_time):
-            await asyncio.gather(*(_first_leg(http) for _ in range(at_a_time)))
-        suspended = suspend // at_a_time * at_a_time
-        grown_mb = gateway.resident_mb() - before_mb
     return Rounds(
         rate=len(spent) / elapsed,
         p50_ms=percentiles[49] * 1000,
         p99_ms=percentiles[98] * 1000,
         cpu_s_per_1000=cpu_s / len(spent) * 1000,
-        suspended=suspended,
-        suspended_kb=grown_mb * 1000 / suspended,
     )
 
 

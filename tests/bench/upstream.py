@@ -1,7 +1,9 @@
 """A legacy server (2025-11-25, Streamable HTTP with sessions) that costs next to nothing.
 
 Replies are bytes prepared at start; only the request's id is new in each. It speaks just enough HTTP for a
-client that sends `Content-Length`. Run as a process: it prints its port, and ends with its standard input.
+client that sends `Content-Length`. Run as a process: it prints its port, and ends with its standard input. With
+`--get-streams` a GET opens a stream on which nothing comes; without, it is refused. With `--stdio` the same server
+speaks over its standard input and output instead, for a peer that knows no other upstream.
 """
 
 import asyncio
@@ -23,6 +25,7 @@ _SSE: Final = (
 _ACCEPTED: Final = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 _DELETED: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 _NO_GET: Final = b"HTTP/1.1 405 Method Not Allowed\r\nAllow: POST, DELETE\r\nContent-Length: 0\r\n\r\n"
+_ON_GET: Final = _SSE if "--get-streams" in sys.argv else _NO_GET
 _REFUSAL: Final = (
     b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}'
 )
@@ -78,6 +81,11 @@ _OTHERS: Final[dict[str, Reply]] = {
 }
 
 
+def _unknown(request_id: bytes) -> bytes:
+    body = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32601,"message":"Method not found"}}' % request_id
+    return _JSON % (b"", len(body)) + body
+
+
 _QUESTION: Final = _event(orjson.dumps({"jsonrpc": "2.0", "id": 0, "method": "elicitation/create", "params": QUESTION}))
 _HELD: Final[dict[bytes, tuple[asyncio.WriteTransport, Any]]] = {}
 """The calls that wait for an answer: the stream of each and the id of its request, by session."""
@@ -106,8 +114,9 @@ def answer(message: dict[str, Any], *, in_session: bool) -> bytes:
         return _NO_SESSION
     if "id" not in message or method is None:
         return _ACCEPTED
-    reply = _CALLS[message["params"]["name"]] if method == "tools/call" else _OTHERS[str(method)]
-    return reply(orjson.dumps(message["id"]))
+    if method == "tools/call":
+        return _CALLS[message["params"]["name"]](orjson.dumps(message["id"]))
+    return _OTHERS.get(str(method), _unknown)(orjson.dumps(message["id"]))
 
 
 class Canned(asyncio.Protocol):
@@ -132,7 +141,7 @@ class Canned(asyncio.Protocol):
         head = data[:head_end].lower()
         if not head.startswith(b"post"):
             self._received = b""
-            self._transport.write(_DELETED if head.startswith(b"delete") else _NO_GET)
+            self._transport.write(_DELETED if head.startswith(b"delete") else _ON_GET)
             return
         start = head.index(b"\r\ncontent-length:") + 17
         length = int(head[start : head.index(b"\r", start)])
@@ -163,5 +172,18 @@ async def _serve() -> None:
     server.close()
 
 
+def _serve_stdio() -> None:
+    """A message a line, each answered with the body that HTTP would carry."""
+    for line in sys.stdin.buffer:
+        reply = answer(orjson.loads(line), in_session=True)
+        _, _, body = reply.partition(b"\r\n\r\n")
+        if body:
+            sys.stdout.buffer.write(body + b"\n")
+            sys.stdout.buffer.flush()
+
+
 if __name__ == "__main__":
-    uvloop.run(_serve())
+    if "--stdio" in sys.argv:
+        _serve_stdio()
+    else:
+        uvloop.run(_serve())
