@@ -53,28 +53,36 @@ class ApiKeys:
         if headers.is_repeated(_AUTHORIZATION) or headers.is_repeated(_API_KEY):
             raise _unauthorized("Send one key only", 'Bearer error="invalid_request"')
         key = _key_of(headers)
-        if key is None:
+        if not key:  # an empty one may be known: it is what a digest is of whose variable was not set
             raise _unauthorized("An API key is required: Authorization: Bearer KEY, or X-API-Key: KEY", "Bearer")
+        principal = self._owner_of(key)
+        if principal is None:
+            raise _unauthorized("This API key is not known", 'Bearer error="invalid_token"')
+        return principal
+
+    def takes_authorization(self, headers: Headers) -> bool:
+        """Whether `Authorization` is a key, which no upstream may get to see; some clients send theirs in both."""
+        if headers.get(_API_KEY) is None:
+            return True
+        bearer = _bearer_of(headers)
+        return bearer is not None and self._owner_of(bearer) is not None
+
+    def _owner_of(self, key: bytes) -> Principal | None:
         digest = hashlib.sha256(key).digest()
         # The digest is not the secret, but comparing it in constant time costs nothing and needs no argument.
         found = _NOBODY
         for known in self._principals:
             if hmac.compare_digest(known, digest):
                 found = known
-        principal = self._principals.get(found)
-        if principal is None:
-            raise _unauthorized("This API key is not known", 'Bearer error="invalid_token"')
-        return principal
-
-    def takes_authorization(self, headers: Headers) -> bool:
-        """Whether `Authorization` is the key itself, which no upstream may get to see."""
-        return headers.get(_API_KEY) is None
+        return self._principals.get(found)
 
 
 def _key_of(headers: Headers) -> bytes | None:
     key = headers.get(_API_KEY)
-    if key is not None:
-        return key
+    return key if key is not None else _bearer_of(headers)
+
+
+def _bearer_of(headers: Headers) -> bytes | None:
     authorization = headers.get(_AUTHORIZATION)
     if authorization is not None and authorization[: len(_SCHEME)].lower() == _SCHEME:
         return authorization[len(_SCHEME) :].strip()

@@ -93,3 +93,17 @@ def test_nobody_else_comes_in(headers: list[tuple[str, str]], challenge: str) ->
 
 def test_without_authentication_everybody_is_the_same() -> None:
     assert Anonymous().authenticate(Headers([(b"authorization", b"Bearer x")])) == ANONYMOUS
+
+
+def test_a_key_that_is_sent_in_both_headers_goes_to_no_upstream() -> None:
+    for key in (ALICE, BOB):
+        both = [(b"authorization", b"Bearer " + key.encode()), (b"x-api-key", ALICE.encode())]
+        assert KEYS.takes_authorization(Headers(both))
+
+
+@pytest.mark.parametrize("header", [("Authorization", "Bearer "), ("X-API-Key", ""), ("X-API-Key", "  ")])
+def test_no_key_is_none_even_if_the_digest_of_nothing_is_configured(header: tuple[str, str]) -> None:
+    keys = ApiKeys([ApiKey("unset", _digest(""))])
+    with pytest.raises(ProtocolError) as refused:
+        keys.authenticate(Headers([(header[0].lower().encode(), header[1].encode())]))
+    assert refused.value.status == 401
