@@ -19,6 +19,7 @@ _DATA = b"data: "
 _USUAL_HEADS = (_DATA, b"event: message\ndata: ", b"event: message\r\ndata: ")
 """How the SDKs begin an event that has no id."""
 _MAX_RETRY_DIGITS = 9
+_MAX_ID_BYTES = 8192  # ids are sent back in a header, and readers remember many
 
 
 class SseOverflow(ValueError):  # noqa: N818 -- a name that reads like its cause
@@ -170,7 +171,8 @@ class SseParser:
             self._add_data(value)
         elif field == b"id":
             if b"\0" not in value:
-                self._id = value.decode("utf-8", "replace") or None
+                # Without a usable id the stream cannot be resumed; an older id would resume it in the wrong place.
+                self._id = value.decode("utf-8", "replace") or None if len(value) <= _MAX_ID_BYTES else None
         elif field == b"event":
             self._event = value.decode("utf-8", "replace")
         elif field == b"retry" and value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:

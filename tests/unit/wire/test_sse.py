@@ -141,3 +141,9 @@ def test_no_events_come_from_keep_alive_comments() -> None:
 )
 def test_an_event_is_written_in_data_lines(data: bytes, encoded: bytes) -> None:
     assert encode_event(data) == encoded
+
+
+def test_an_id_that_is_too_long_to_be_sent_back_is_none() -> None:
+    parser = SseParser(1_000_000)
+    events = parser.feed(b"id: 1\ndata: a\n\nid: " + b"x" * 8193 + b"\ndata: b\n\nid: " + b"y" * 8192 + b"\ndata: c\n\n")
+    assert [event.id for event in events] == ["1", None, "y" * 8192]
