@@ -89,7 +89,7 @@ class Gateway:
         if (cache := self._caches.get(name)) is not None:
             cache.note_change(change)
         if self._merged is not None:
-            self._merged.forget()
+            self._merged.note_change(name, change)
 
     def _in_front_of(self, upstream: AnyEraUpstream, settings: model.Upstream) -> FrontUpstream:
         """What clients see of an upstream; nothing stands in between where nothing is configured."""

@@ -81,7 +81,7 @@ class FanOut:
         self._now_s = now_s
         self._late: set[str] = set()
         self._kept = Shelf(kept_bytes)
-        self._changed_at_s = float("-inf")
+        self._changed_at_s: dict[tuple[str, str], float] = {}
         self._overdue: dict[Hashable, asyncio.Task[Answer]] = {}
 
     async def ask(
@@ -106,9 +106,9 @@ class FanOut:
         """An upstream was waited for in vain."""
         self._late.add(upstream)
 
-    def forget(self) -> None:
-        """Some list has changed: what is kept is good for an outage, and for nothing else."""
-        self._changed_at_s = self._now_s()
+    def forget(self, upstream: str, method: str) -> None:
+        """A list has changed: what is kept of it is good for an outage, and for nothing else."""
+        self._changed_at_s[upstream, method] = self._now_s()
 
     async def close(self) -> None:
         """End what nobody waits for any more."""
@@ -124,7 +124,8 @@ class FanOut:
         cursor = request.params.get("cursor")
         key = (*context_of(upstream, request, caller), request.method, cursor and in_short(cursor))
         kept = self._kept.get(key)
-        if kept is not None and kept.kept_at_s > max(self._now_s() - max_age_s, self._changed_at_s):
+        changed_at_s = self._changed_at_s.get((upstream.name, request.method), float("-inf"))
+        if kept is not None and kept.kept_at_s > max(self._now_s() - max_age_s, changed_at_s):
             return Answer(kept.result(), asked_at_s=kept.kept_at_s)
         answer = await self._in_time(upstream, request, caller, key)
         if answer.failure is not None and _is_outage(answer.failure) and (before := self._kept.get(key)) is not None:

@@ -19,6 +19,7 @@ from gateway.core.merging import NAMED, Byline, Joined, OwnerOf, Page, join_page
 from gateway.core.names import Names
 from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Caller, Principal
+from gateway.core.subscriptions import LISTS
 from gateway.core.unknown import unknown_method
 from gateway.upstream.contexts import Upstream
 from gateway.upstream.fan_out import Answer, FanOut
@@ -93,10 +94,11 @@ class MergedUpstream:
         """Whether a principal may use any of them."""
         return any(upstream.admits(principal) for upstream in self._upstreams.values())
 
-    def forget(self) -> None:
-        """Some upstream's list has changed."""
-        self._fan_out.forget()
-        self._listings.forget()
+    def note_change(self, upstream: str, change: JsonObject | None) -> None:
+        """An upstream says that something has changed; None: it may have said so unheard."""
+        for method in methods.LIST_KEYS if change is None else LISTS.get(change["method"], ()):
+            self._fan_out.forget(upstream, method)
+            self._listings.forget(upstream, method)
 
     async def close(self) -> None:
         """End what is being asked for nobody in particular."""

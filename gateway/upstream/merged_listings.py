@@ -1,7 +1,7 @@
 """What the lists of several upstreams say: learned to the last page, and known for a while, for each context apart."""
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias
@@ -56,7 +56,8 @@ class Listing:
     failure: Outcome | None = None
 
 
-_Key: TypeAlias = tuple[Context, str]
+_Key: TypeAlias = tuple[Context, str, int]
+"""For whom, which list, and after how many changes of it."""
 
 
 class Listings:
@@ -74,12 +75,13 @@ class Listings:
         self.now_s = now_s
         self._known: OrderedDict[_Key, Listing] = OrderedDict()
         self._size = 0
+        self._changes: Counter[tuple[str, str]] = Counter()
         self._learning: dict[_Key, asyncio.Task[Listing]] = {}
         self._tasks: set[asyncio.Task[Listing]] = set()
 
     def known(self, method: str, upstream: Upstream, inquiry: Inquiry) -> Listing | None:
-        """A list as it is known since the last change of any."""
-        return self._known.get((context_of(upstream, inquiry.request, inquiry.caller), method))
+        """A list as it is known since it changed last."""
+        return self._known.get(self._key(method, upstream, inquiry))
 
     def learn(self, method: str, upstream: Upstream, inquiry: Inquiry, max_age_s: float) -> "asyncio.Task[Listing]":
         """Ask for a list. All who want one at the same time share the asking, which outlives those who leave.
@@ -90,7 +92,7 @@ class Listings:
             inquiry: for whom.
             max_age_s: how old it may be, if it was asked for already.
         """
-        key = (context_of(upstream, inquiry.request, inquiry.caller), method)
+        key = self._key(method, upstream, inquiry)
         learning = self._learning.get(key)
         if learning is None:
             learning = asyncio.get_running_loop().create_task(self._learn(key, method, upstream, inquiry, max_age_s))
@@ -99,11 +101,9 @@ class Listings:
             learning.add_done_callback(lambda task: self._learned(key, task))
         return learning
 
-    def forget(self) -> None:
-        """Some list has changed; what is being asked for now may be from before."""
-        self._known.clear()
-        self._size = 0
-        self._learning.clear()
+    def forget(self, upstream: str, method: str) -> None:
+        """A list has changed: what is known of it, or being asked for now, is from before."""
+        self._changes[upstream, method] += 1
 
     async def close(self) -> None:
         """Stop asking."""
@@ -112,12 +112,16 @@ class Listings:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
+    def _key(self, method: str, upstream: Upstream, inquiry: Inquiry) -> _Key:
+        context = context_of(upstream, inquiry.request, inquiry.caller)
+        return context, method, self._changes[upstream.name, method]
+
     def _learned(self, key: _Key, task: "asyncio.Task[Listing]") -> None:
         self._tasks.discard(task)
         if self._learning.get(key) is task:
             del self._learning[key]
-            if not task.cancelled() and task.exception() is None:
-                self._remember(key, task.result())
+        if not task.cancelled() and task.exception() is None:
+            self._remember(key, task.result())
 
     def _remember(self, key: _Key, listing: Listing) -> None:
         before = self._known.pop(key, None)

@@ -167,7 +167,11 @@ async def test_what_is_young_enough_is_given_without_asking(fan_out: FanOut, clo
 async def test_after_a_change_nothing_is_young_enough(fan_out: FanOut, clock: Clock) -> None:
     upstream = FakeUpstream("a", tools=["x"])
     await ask(fan_out, upstream)
-    fan_out.forget()
+    fan_out.forget("b", TOOLS)
+    fan_out.forget("a", "prompts/list")
+    await ask(fan_out, upstream, max_age_s=60)
+    assert len(upstream.asked) == 1
+    fan_out.forget("a", TOOLS)
     await ask(fan_out, upstream, max_age_s=60)
     assert len(upstream.asked) == 2
     upstream.failure = DOWN
@@ -180,7 +184,7 @@ async def test_an_answer_to_a_question_from_before_a_change_is_old(clock: Clock)
     asking = asyncio.ensure_future(ask(fan_out, upstream))
     await upstream.seen(1)
     clock.now_s += 1
-    fan_out.forget()
+    fan_out.forget("a", TOOLS)
     upstream.let_go()
     await asking
     await ask(fan_out, upstream, max_age_s=60)

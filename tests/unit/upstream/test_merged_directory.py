@@ -41,6 +41,11 @@ class Known:
             holders = await self.directory.holders_of(uri, self.inquiry())
         return holders.listed, holders.likely, holders.others
 
+    def changed(self, upstream: str) -> None:
+        """The tools of an upstream have changed."""
+        self.fan_out.forget(upstream, TOOLS)
+        self.listings.forget(upstream, TOOLS)
+
     async def at_rest(self) -> None:
         """Wait for what is learned in passing."""
         while self.listings._tasks:
@@ -134,8 +139,7 @@ async def test_an_old_list_is_used_while_it_is_learned_anew(two: Known) -> None:
 async def test_after_a_change_the_lists_are_learned_anew(two: Known) -> None:
     assert await two.tool("z") == ("b", "z")
     two.upstreams[0].lists = {"tools": ["z"]}
-    two.fan_out.forget()
-    two.listings.forget()
+    two.changed("a")
     assert await two.tool("z") == ("a", "z")
 
 
@@ -143,12 +147,11 @@ async def test_what_was_asked_for_before_a_change_is_not_believed(two: Known) ->
     two.upstreams[0].hold()
     asking = asyncio.ensure_future(two.tool("x"))
     await two.upstreams[0].seen(1)
-    two.fan_out.forget()
-    two.listings.forget()
+    two.changed("a")
     two.upstreams[0].let_go()
     assert await asking == ("a", "x")
     await two.tool("x")
-    assert two.asked() == [2, 2]
+    assert two.asked() == [2, 1]
 
 
 async def test_all_who_want_a_list_at_the_same_time_share_it_and_none_can_take_it_away(two: Known) -> None:
@@ -204,8 +207,7 @@ async def test_one_that_comes_before_the_owner_gets_a_moment_and_no_more() -> No
 async def test_the_list_of_one_that_is_down_is_what_it_was(two: Known) -> None:
     await two.tool("x")
     two.upstreams[0].failure = DOWN
-    two.fan_out.forget()
-    two.listings.forget()
+    two.changed("a")
     assert await two.tool("y") == ("a", "y")
     failures = two.directory.failures(TOOLS, two.inquiry())
     assert {name: failure.status for name, failure in failures.items()} == {"a": 502}
