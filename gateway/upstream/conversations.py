@@ -78,17 +78,14 @@ class Conversations:
             ending.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
-        """End them all, and return when nothing is left of any."""
+        """End them all, begin none any more, and return when nothing is left of any."""
         self._is_closed = True
-        try:
-            if self._opening:
-                await asyncio.wait(self._opening)
-            for conversation in list(self._open):
-                self.end(conversation)
-            if self._ending:
-                await asyncio.wait(self._ending)
-        finally:
-            self._is_closed = False
+        if self._opening:
+            await asyncio.wait(self._opening)
+        for conversation in list(self._open):
+            self.end(conversation)
+        if self._ending:
+            await asyncio.wait(self._ending)
 
     async def _open_entered(self, conversation: Conversation, headers: Mapping[str, str]) -> Pipe:
         try:

@@ -99,7 +99,7 @@ class PipeTransport:
         return PipedAnswer.bare(200)
 
     async def close(self) -> None:
-        """End every pipe, and return when nothing is left of any; the next message would open new ones."""
+        """End every pipe, open none any more, and return when nothing is left of any."""
         if self._sessionless is not None:
             self._sessionless.close()
         self._sessions.clear()

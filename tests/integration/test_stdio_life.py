@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from gateway import app
@@ -265,6 +266,24 @@ async def test_a_client_that_leaves_cancels_its_call(tmp_path: Path) -> None:
             held.cancel()
             await asyncio.gather(held, return_exceptions=True)
             await gateway.until(lambda: any(line.startswith("cancelled") for line in output(gateway)))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+async def test_a_supervisor_that_does_not_do_its_part_changes_nothing(
+    tmp_path: Path, soon: None, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setattr(child, "_KILL_S", 0.05)
+    server = StdioServer(tmp_path)
+    async with served(server, era="legacy") as (gateway, client):
+        held = asyncio.create_task(client.call("hold"))
+        await gateway.until(lambda: "holding 1" in output(gateway))
+        os.kill(psutil.Process(server.pids[0]).ppid(), number)
+        if number == signal.SIGKILL:
+            assert (await held).status == 502
+            assert (await client.call("echo", {"text": "hi"})).text == "hi"
+        await close(gateway)
+        await asyncio.gather(held, return_exceptions=True)
+        assert server.alive == []
 
 
 # --- room ---

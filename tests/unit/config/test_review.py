@@ -26,6 +26,7 @@ def several(docs: dict[str, Any], git: dict[str, Any], **sections: Any) -> dict[
 
 API_KEY = {"type": "api_key", "keys": [{"name": "alice", "sha256": DIGEST}]}
 SECRET = {"headers": {"Authorization": "Bearer topsecret"}}
+STDIO = {"url": None, "command": "sh"}
 EVERYWHERE = {"host": "0.0.0.0", "allowed_hosts": ["mcp.example.com"]}
 
 
@@ -37,6 +38,8 @@ EVERYWHERE = {"host": "0.0.0.0", "allowed_hosts": ["mcp.example.com"]}
         configured(SECRET | {"url": "http://127.0.0.1:8000/mcp"}),
         configured(SECRET | {"url": "http://localhost:8000/mcp"}),
         configured({"url": "http://docs.internal/mcp"}),
+        configured(STDIO),
+        configured(STDIO | {"command": "./sh", "cwd": "/bin"}),
         configured(SECRET, server=EVERYWHERE, auth=API_KEY),
         configured(server=EVERYWHERE),
         configured(prefix="always", partial="fail", page_size=10),
@@ -58,6 +61,19 @@ def test_ordinary_configuration_is_no_reason_to_warn(quiet: dict[str, Any]) -> N
         (configured(SECRET, server=EVERYWHERE), "auth.type: none while bound to 0.0.0.0"),
         (configured(SECRET, server={"host": "10.0.0.1"}), "auth.type: none while bound to 10.0.0.1"),
         (configured(SECRET | {"url": "http://docs.internal/mcp"}), "upstreams.docs.url: http:// to another machine"),
+        (
+            configured(STDIO | {"env": {"TOKEN": "topsecret"}}, server=EVERYWHERE),
+            "auth.type: none while bound to 0.0.0.0",
+        ),
+        (
+            configured(STDIO | {"command": "no-such-program"}),
+            "upstreams.docs.command: not found here; install it where the gateway runs",
+        ),
+        (
+            configured(STDIO | {"command": "sh -c server"}),
+            "upstreams.docs.command: not found here; write what follows the first word under args",
+        ),
+        (configured(STDIO | {"command": "./sh", "cwd": "/etc"}), "upstreams.docs.command: not found here"),
         (
             configured({"url": "http://docs.internal/mcp", "auth": {"type": "passthrough"}}),
             "upstreams.docs.url: http:// to another machine",
@@ -117,3 +133,13 @@ def test_summary_shows_no_secret() -> None:
     text = summary(from_mapping(configured(SECRET | {"url": url}, auth=API_KEY)))
     assert not [secret for secret in ("topsecret", KEY, DIGEST) if secret in text]
     assert text.count("***") == 4
+
+
+def test_summary_of_a_stdio_server_shows_how_it_is_started_and_none_of_its_secrets() -> None:
+    args = ["server", "--token", "topsecret", "--api-key=topsecret", "-v"]
+    settings = from_mapping(configured(STDIO | {"args": args, "env": {"TOKEN": "topsecret", "EMPTY": None}}))
+    shown = yaml.safe_load(summary(settings))["upstreams"]["docs"]
+    assert shown["args"] == ["server", "--token", "***", "--api-key=***", "-v"]
+    assert shown["env"] == {"TOKEN": "***", "EMPTY": "***"}
+    assert (shown["command"], shown["connect_timeout"], shown["sessions"]["max"]) == ("sh", "60s", 16)
+    assert "topsecret" not in summary(settings) + repr(settings)
