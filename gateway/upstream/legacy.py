@@ -17,7 +17,7 @@ from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
 from gateway.core.session import SessionKey
-from gateway.errors import GatewayError, ProtocolError, UpstreamError
+from gateway.errors import GatewayError, UpstreamError
 from gateway.translate import discovery
 from gateway.translate.requests import to_legacy_request
 from gateway.upstream.background import Background
@@ -187,7 +187,7 @@ class LegacyUpstream:
             self._sessions.release(session, clean=True)
             raise
         call = self._new_call(session, request, leg, may_outlive=may_outlive)
-        session.attach(call.exchange.request_id, call.hear_aside)
+        session.hearing.attach(call.exchange.request_id, call.hear_aside)
         ending = await (call.begin(leg, client) if may_outlive else call.run(leg, client))
         return self._conclude(call, ending, request, caller)
 
@@ -241,7 +241,7 @@ class LegacyUpstream:
     ) -> Outcome:
         try:
             result = self._rounds.suspend_call(call, ending.input_requests, request, caller)
-        except ProtocolError:
+        except BaseException:  # whatever it is: nobody has the token to come back with
             self._background.run(call.expire())
             raise
         if call.holds_session:
@@ -264,7 +264,7 @@ class LegacyUpstream:
         return LegacyCall(session, exchange, message, self._options.calls, self._background, self._release)
 
     def _release(self, call: LegacyCall, clean: bool) -> None:
-        call.session.detach(call.exchange.request_id)
+        call.session.hearing.detach(call.exchange.request_id)
         self._sessions.release(call.session, clean=clean)
 
     def _note_change(self, message: JsonObject, key: SessionKey) -> None:

@@ -257,7 +257,7 @@ class LegacyCall:
     async def _hear(self, message: Json, *, is_repeated: bool = False) -> None:
         """Take a message from the call's own stream; a notification only once, whatever a resumed stream repeats."""
         is_own_stream = not self._resumption.has_begun
-        incoming = self.session.sort(message, self.exchange.request_id, is_own_stream=is_own_stream)
+        incoming = self.session.hearing.sort(message, self.exchange.request_id, is_own_stream=is_own_stream)
         if incoming is not None and not (is_repeated and isinstance(incoming, Notified)):
             await self._take(incoming)
 
@@ -278,6 +278,7 @@ class LegacyCall:
         else:
             self._was_notified = True
         await self._on(incoming)
+        await self._outbox.has_room()  # a flood of questions is answered at the pace at which answers are taken
 
     async def _linger(self) -> None:
         """Give notifications on the GET stream, which are not ordered with the result, a moment to arrive."""

@@ -1,4 +1,4 @@
-"""One session with a legacy server: what is sent carries its id and version, what is heard is sorted.
+"""One session with a legacy server: what is sent carries its id and version.
 
 Rule: a request is sent once. If the server says that it does not know the session, it refused before executing, and
 `SessionExpired` tells the caller that a new session may take the same request.
@@ -6,36 +6,30 @@ Rule: a request is sent once. If the server says that it does not know the sessi
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from gateway.core import era
 from gateway.core import session as facts
-from gateway.core.exchange_events import Asked, Withdrew
-from gateway.core.incoming import Changed, Incoming, Pinged, call_named_by, is_response, is_response_to, sort, split
+from gateway.core.incoming import is_response, is_response_to, split
 from gateway.core.session import Negotiated, SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.faults import no_answer
+from gateway.upstream.hearing import Hearing
 from gateway.upstream.refusal import UpstreamRefused, refusal_of
 from gateway.upstream.transport import Answer, Transport
-from gateway.wire import codes, methods
+from gateway.wire import methods
 from gateway.wire.jsonrpc import (
     Json,
     JsonObject,
     decode_message,
     encode,
-    error_object,
-    error_response,
     request,
-    response,
 )
 
 SESSION_ID: Final = "Mcp-Session-Id"
 VERSION: Final = "MCP-Protocol-Version"
-
-Hearer = Callable[[Incoming], Awaitable[None]]
-"""Takes what the server says outside of the answer to a request."""
 
 OnChange = Callable[[JsonObject, SessionKey], None]
 """Is told of a changed list or resource, and on whose session that was heard."""
@@ -103,8 +97,7 @@ class LegacySession:
         self.listener: GetStream | None = None
         self._credentials = credentials
         self._background = background
-        self._on_change = on_change
-        self._calls: dict[str, Hearer] = {}
+        self.hearing = Hearing(self.post_soon, lambda message: on_change(message, key))
         self._ask_timeout_s = ask_timeout_s
         self._has_served = False
         self._sequence = 0
@@ -211,7 +204,7 @@ class LegacySession:
                 for message in split(self.decode(event.data)):
                     if is_response_to(message, request_id):
                         return message
-                    await self.hear(message)
+                    await self.hearing.hear(message)
         finally:
             stream.finish()
         raise UpstreamError(self.name, "nonsense", f"Upstream {self.name!r} ended its reply without a response")
@@ -237,46 +230,6 @@ class LegacySession:
                 (await self.http.delete(self._headers)).close()
         except (TimeoutError, UpstreamError):
             return
-
-    # --- hearing ---
-
-    def attach(self, request_id: str, hearer: Hearer) -> None:
-        """Let a call hear what comes on the GET stream and belongs to it."""
-        self._calls[request_id] = hearer
-
-    def detach(self, request_id: str) -> None:
-        """The call has ended."""
-        del self._calls[request_id]
-
-    async def hear(self, message: Json) -> None:
-        """Attend to a message that came outside of any call's own stream.
-
-        A call that holds the session alone can be told what belongs to it. With several, only what names its call can;
-        a question is then turned down rather than put to somebody else's client.
-        """
-        request_id = call_named_by(message)
-        incoming = self.sort(message, request_id, is_own_stream=False)
-        if incoming is None:
-            return
-        if isinstance(incoming, Withdrew) or (request_id is None and len(self._calls) == 1):
-            hearers = list(self._calls.values())
-        else:
-            hearers = [self._calls[request_id]] if request_id in self._calls else []
-        for hearer in hearers:
-            await hearer(incoming)
-        if not hearers and isinstance(incoming, Asked):
-            self.post_soon([error_response(message["id"], error_object(codes.INTERNAL_ERROR, "No client to ask"))])
-
-    def sort(self, message: Json, request_id: str | None, *, is_own_stream: bool) -> Incoming | None:
-        """Sort a message; pings are answered and changes passed on here and now."""
-        incoming = sort(message, request_id, is_own_stream=is_own_stream)
-        if isinstance(incoming, Pinged):
-            self.post_soon([response(incoming.request_id, {})])
-            return None
-        if isinstance(incoming, Changed):
-            self._on_change(incoming.message, self.key)
-            return None
-        return incoming
 
     def post_soon(self, messages: list[JsonObject]) -> None:
         """Send messages in order, without waiting; failures are of no consequence.

@@ -118,7 +118,7 @@ class Listener:
                     continue
                 for message in messages:
                     self._session.hears_notifications = True
-                    await self._session.hear(message)
+                    await self._session.hearing.hear(message)
         except UpstreamError:
             pass  # a stream that broke is opened again like one that ended
         finally:
