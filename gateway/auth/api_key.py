@@ -53,7 +53,7 @@ class ApiKeys:
         if headers.is_repeated(_AUTHORIZATION) or headers.is_repeated(_API_KEY):
             raise _unauthorized("Send one key only", 'Bearer error="invalid_request"')
         key = _key_of(headers)
-        if not key:  # an empty one may be known: it is what a digest is of whose variable was not set
+        if key is None:
             raise _unauthorized("An API key is required: Authorization: Bearer KEY, or X-API-Key: KEY", "Bearer")
         principal = self._owner_of(key)
         if principal is None:
@@ -68,6 +68,8 @@ class ApiKeys:
         return bearer is not None and self._owner_of(bearer) is not None
 
     def _owner_of(self, key: bytes) -> Principal | None:
+        if not key:  # its digest may be configured: made of a variable that was not set
+            return None
         digest = hashlib.sha256(key).digest()
         # The digest is not the secret, but comparing it in constant time costs nothing and needs no argument.
         found = _NOBODY
