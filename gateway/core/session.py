@@ -21,8 +21,8 @@ class SessionKey(NamedTuple):
     Args:
         principal: the principal's id.
         credentials: a digest of the credentials that the upstream sees; "" when they are the same for everybody.
-        capabilities: the canonical text of the declared capabilities.
-        client_info: the canonical text of the client's identity, where it is passed on; else "".
+        capabilities: the canonical text of the declared capabilities, or a digest of it if it is long.
+        client_info: likewise of the client's identity, where it is passed on; else "".
     """
 
     principal: str

@@ -119,6 +119,8 @@ class UpstreamHttp:
             response = await self._request(method, headers, body)
         except faults.FAILURES as error:
             raise faults.to_upstream_error(self.name, error) from error
+        except ValueError as error:  # an id of a session or an event that it gave out, with characters of no header
+            raise faults.nonsense(self.name, "gave out an id that no header can carry") from error
         return await Reply.open(self.name, response, self._max_message_bytes, self._endings)
 
     async def _request(self, method: str, headers: Mapping[str, str], body: bytes | None) -> aiohttp.ClientResponse:

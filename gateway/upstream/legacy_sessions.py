@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway import __version__
-from gateway.core.inbound_request import InboundRequest
+from gateway.core.inbound_request import InboundRequest, invalid_params
 from gateway.core.principal import Caller
 from gateway.core.request_state import digest
 from gateway.core.session import SessionKey
 from gateway.translate.capabilities import can_ask, canonical, to_legacy_capabilities
 from gateway.upstream.background import Background
+from gateway.upstream.contexts import in_short
 from gateway.upstream.handshake import Handshake, Introduction
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_session import LegacySession, OnChange
@@ -28,6 +29,11 @@ GATEWAY_INFO: Final[JsonObject] = {"name": "era-gateway", "version": __version__
 
 
 _MOST_WANTED: Final = 10_000
+_WORTH_REMEMBERING: Final = 1024
+"""The longest that a client may say of itself for that to be kept ready; more is worked out each time."""
+
+_LONGEST_DECLARED: Final = 65_536
+"""What a client may declare, in characters: it is kept for as long as the session is, and as a suspended call is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +84,20 @@ class LegacySessions:
         return len(self._pool)
 
     def wanted(self, request: InboundRequest, caller: Caller) -> Wanted:
-        """The session that a request needs; worked out once for all requests that are alike in this."""
+        """The session that a request needs; worked out once for all requests that are alike in this.
+
+        Raises:
+            ProtocolError: `-32602`, the client declares too much.
+        """
         client_info = request.client_info if self._options.passes_client_info else None
         authorization = caller.authorization if self._options.passes_authorization else None
         declared = canonical(request.capabilities)
-        alike = (
-            caller.principal.id,
-            authorization,
-            declared,
-            canonical(client_info) if client_info else "",
-            request.log_level is not None,
-        )
+        info = canonical(client_info) if client_info else ""
+        if len(declared) + len(info) > _LONGEST_DECLARED:
+            raise invalid_params(f"params._meta declares too much: over {_LONGEST_DECLARED} characters")
+        if len(declared) + len(info) + len(authorization or "") > _WORTH_REMEMBERING:
+            return self._want(request, caller, client_info)
+        alike = (caller.principal.id, authorization, declared, info, request.log_level is not None)
         wanted = self._wanted.get(alike)
         if wanted is None:
             if len(self._wanted) >= _MOST_WANTED:
@@ -101,8 +110,8 @@ class LegacySessions:
         key = SessionKey(
             caller.principal.id,
             self._credentials_digest(caller),
-            canonical(capabilities),
-            canonical(client_info) if client_info else "",
+            in_short(canonical(capabilities)),
+            in_short(canonical(client_info)) if client_info else "",
         )
         introduction = Introduction(capabilities, client_info or GATEWAY_INFO, self.credentials(caller))
         return Wanted(key, introduction, can_ask(capabilities) or request.log_level is not None)
