@@ -36,7 +36,10 @@ from gateway.core.transitions import HANDLERS, State
 from gateway.errors import GatewayError, ProtocolError
 from gateway.translate.capabilities import merge, missing_for
 from gateway.wire import codes, methods
-from gateway.wire.jsonrpc import Json, JsonObject, notification
+from gateway.wire.jsonrpc import Json, JsonObject, encode, notification
+
+MAX_AHEAD_BYTES: Final = 65_536
+"""What a suspended call keeps of answers to questions that nobody has asked; a client may send more with each round."""
 
 
 class Exchange:
@@ -187,9 +190,7 @@ class Exchange:
         return self._ask()
 
     def _take_answers(self, event: Answered) -> list[Command]:
-        # An answer sent ahead waits for its question through all rounds; one whose question has been is no longer held.
-        ahead = {name: answer for name, answer in self._leg.answers.items() if not self._questions.has_named(name)}
-        self._leg = replace(event.leg, answers={**ahead, **event.leg.answers})
+        self._leg = replace(event.leg, answers={**self._ahead(), **event.leg.answers})
         commands: list[Command] = [*self._notices.begin(event.leg), *self._questions.answer(event.leg.answers)]
         if self._questions:
             self._missing = self._questions.missing_for(event.leg.capabilities)
@@ -241,8 +242,20 @@ class Exchange:
         self._questions.close(question)
         return question.answered(answer)
 
+    def _ahead(self) -> Mapping[str, JsonObject]:
+        """The answers that wait for their questions through all rounds, within bounds.
+
+        One whose question has been is held no longer. Of too much, nothing is held: then what is asked is asked.
+        """
+        ahead = {name: answer for name, answer in self._leg.answers.items() if not self._questions.has_named(name)}
+        try:
+            return ahead if len(encode(ahead)) <= MAX_AHEAD_BYTES else {}
+        except ValueError:
+            return {}
+
     def _ask(self) -> list[Command]:
         self.state = State.SUSPENDED
+        self._leg = replace(self._leg, answers=self._ahead())
         self.rounds += 1
         return [RequireInput(self._questions.to_input_requests())]
 

@@ -1,5 +1,6 @@
 """A call with several rounds: what is missing is asked for again, and the server may have more to ask."""
 
+from gateway.core.exchange import MAX_AHEAD_BYTES
 from gateway.core.exchange_events import Answered, Gather, Quieted
 from gateway.core.notices import MAX_HELD
 from gateway.core.transitions import State
@@ -208,3 +209,12 @@ def test_progress_only_grows_and_only_of_this_call() -> None:
 
 def test_nothing_is_relayed_that_was_not_asked_for() -> None:
     assert Playbook(call()) >> progressed(1) >> logged("emergency", "x") << State.WAITING
+
+
+def test_of_answers_that_nobody_asked_for_a_suspended_call_keeps_little() -> None:
+    exchange = call()
+    book = Playbook(exchange) >> form(0) << Gather() >> Quieted() << inputs(elicitation_1=A_FORM)
+    for number in range(3):
+        book = book >> Answered(leg({f"junk{number}": {"text": "x" * 30_000}})) << inputs(elicitation_1=A_FORM)
+    assert book
+    assert len(str(exchange._leg.answers)) < MAX_AHEAD_BYTES
