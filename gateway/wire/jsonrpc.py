@@ -6,6 +6,7 @@ where orjson refuses or would round (integers beyond 64 bits, lone surrogates).
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Any, Final, TypeAlias, TypeGuard
 
 import orjson
@@ -17,6 +18,9 @@ JsonObject: TypeAlias = dict[str, Any]
 RequestId: TypeAlias = str | int
 
 MAX_ID_BYTES: Final = 256
+MAX_DEPTH: Final = 512
+"""Levels of objects and arrays in what a client sends."""
+
 _INT64 = range(-(2**63), 2**63)
 _BOM = b"\xef\xbb\xbf"
 _SHAPE = bytes.maketrans(b"123456789", b"000000000")
@@ -64,20 +68,37 @@ def _has_long_integer(raw: bytes) -> bool:
 
 
 def decode_strict(raw: bytes) -> Json:
-    """Decode like `decode`, but refuse an object that has a member twice.
+    """Decode like `decode`, but refuse an object that has a member twice, and what nests too deeply.
 
-    Two parsers that pick different duplicates would see different requests; so nobody gets to see one.
+    Two parsers that pick different duplicates would see different requests; so nobody gets to see one. How deep is too
+    deep for Python to write depends on how deep in its own calls it is; so what was taken in is written anywhere.
 
     Raises:
-        ValueError: the bytes are not JSON, or an object repeats a member name.
+        ValueError: the bytes are not JSON, an object repeats a member name, or more than `MAX_DEPTH` levels.
     """
     value = decode(raw)
-    again = encode(value)
+    try:
+        again = orjson.dumps(value)  # refuses more than 254 levels
+    except TypeError:
+        if _is_deeper(value, MAX_DEPTH):
+            raise ValueError("nested too deeply") from None
+        again = encode(value)
     # Every member costs one colon. A colon inside a string is written as itself or as \u003a; without the latter,
     # equal counts before and after prove that no member was dropped. A number beyond all bounds comes back as null.
     if b"\\u003" in raw or raw.count(b":") != again.count(b":") or raw.count(b"null") != again.count(b"null"):
         return _decode_slowly(raw.removeprefix(_BOM), refuse_duplicates=True)
     return value
+
+
+def _is_deeper(value: Json, most: int) -> bool:
+    level = [value]
+    for _ in range(most):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return any(isinstance(inner, dict | list) for inner in level)
+
+
+def _inside(value: Json) -> Iterable[Json]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def encode(value: Json) -> bytes:
