@@ -1,7 +1,8 @@
-"""uvicorn's HTTP protocol, without patience for who begins a request and does not go on with it.
+"""uvicorn's HTTP protocol, without patience for who begins a request and does not go on, or does not read the reply.
 
-uvicorn waits for ever: for a first byte, for the rest of a head, for the rest of a body. A request that comes in one
-piece, as nearly all do, costs no timer.
+uvicorn waits for ever: for a first byte, for the rest of a head, for the rest of a body, and with a reply of megabytes
+in its hands for somebody to take it. A request that comes in one piece, as nearly all do, costs no timer, and neither
+does a reply that is read.
 """
 
 import asyncio
@@ -11,6 +12,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 STALL_S: Final = 30.0
 """How long a client may stay silent before a request is complete."""
+
+UNREAD_S: Final = 60.0
+"""How long a client may take nothing of a reply that waits for it."""
 
 _TOO_LATE: Final = (
     b"HTTP/1.1 408 Request Timeout\r\n"
@@ -29,6 +33,7 @@ class StalledProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._heard_s = self.loop.time()
         self._stall: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client has connected, and should say why."""
@@ -38,8 +43,20 @@ class StalledProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has gone."""
         super().connection_lost(exc)
-        if self._stall is not None:
-            self._stall.cancel()
+        for timer in (self._stall, self._unread):
+            if timer is not None:
+                timer.cancel()
+
+    def pause_writing(self) -> None:
+        """More waits for the client than the connection can hold."""
+        super().pause_writing()
+        self._look_for_reader(None)
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come."""
@@ -77,3 +94,11 @@ class StalledProtocol(HttpToolsProtocol):
         if not self.is_in_body and (not has_asked or self.cycle.response_complete):
             self.transport.write(_TOO_LATE)
         self.transport.close()
+
+    def _look_for_reader(self, before: int | None) -> None:
+        """Drop a connection of whose reply nothing was taken since the last look, or look again later."""
+        size = self.transport.get_write_buffer_size()
+        if before is not None and size >= before:
+            self.transport.abort()
+        else:
+            self._unread = self.loop.call_later(UNREAD_S, self._look_for_reader, size)

@@ -75,3 +75,42 @@ async def test_who_was_served_and_begins_another_request_is_told_that_it_is_late
         assert (await connection.read()).status == 200
         await connection.send_bytes(whole()[:50])
         assert (await connection.read()).status == 408
+
+
+def answer_at_length(upstream: ScriptedUpstream, lost: asyncio.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than the sockets between here and there can hold; and tell when the gateway gives a connection up."""
+
+    @upstream.on("tools/call")
+    async def answer(wire: Wire) -> None:
+        await wire.result({"content": [{"type": "text", "text": "x" * 20_000_000}]})
+
+    connection_lost = stalled.StalledProtocol.connection_lost
+
+    def tell(protocol: stalled.StalledProtocol, error: Exception | None) -> None:
+        connection_lost(protocol, error)
+        lost.set()
+
+    monkeypatch.setattr(stalled.StalledProtocol, "connection_lost", tell)
+
+
+async def test_a_reply_that_nobody_reads_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stalled, "UNREAD_S", 0.1)
+    lost = asyncio.Event()
+    async with connected() as (connection, upstream):
+        answer_at_length(upstream, lost, monkeypatch)
+        await connection.send_bytes(whole())
+        async with asyncio.timeout(10):
+            await lost.wait()
+
+
+async def test_a_reply_that_is_read_slowly_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stalled, "UNREAD_S", 0.3)
+    lost = asyncio.Event()
+    async with connected() as (connection, upstream):
+        answer_at_length(upstream, lost, monkeypatch)
+        await connection.send_bytes(whole())
+        left = int((await connection.read_head()).headers["content-length"])
+        while left > 0:
+            left -= len(await connection._reader.readexactly(min(left, 1_000_000)))
+            await asyncio.sleep(0.03)  # the slowness under test
+        assert not lost.is_set()
