@@ -27,7 +27,6 @@ async def use(url: str, *, is_stubborn: bool) -> set[int]:
     ("number", "options"),
     [
         pytest.param(signal.SIGTERM, (), id="SIGTERM"),
-        pytest.param(signal.SIGKILL, (), id="SIGKILL"),
         pytest.param(signal.SIGKILL, STUBBORN, id="SIGKILL, stubborn"),
     ],
 )

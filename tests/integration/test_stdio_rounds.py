@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.asking_tools import FOLDERS, filled
 from tests.support.round_client import EVERYTHING, Reply, RoundClient
-from tests.support.stdio import StdioServer, served
+from tests.support.stdio import StdioServer, ends, served
 
 NAME = "elicitation_1"
 
@@ -81,7 +81,7 @@ async def test_a_call_whose_server_died_while_its_client_was_away_is_lost(tmp_pa
     async with served(server) as (gateway, client):
         asked = await ask(client)
         os.kill(server.pids[-1], signal.SIGKILL)
-        await gateway.until(lambda: not server.alive)
+        await gateway.until(lambda: ends(gateway))
         reply = await answer(client, asked, "Ada")
         assert (reply.error["code"], reply.error["data"]) == (-32602, {"reason": "lost"})
         assert (await answer(client, await ask(client), "Ada")).text == "Ada"
