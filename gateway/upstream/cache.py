@@ -105,6 +105,8 @@ class CachedUpstream:
         kept = self._kept(key)
         if kept is not None:
             return kept
+        if request.progress_token is not None or request.log_level is not None:
+            return await self._fetch(key, request, caller, client)  # it wants to hear of it: nobody else is to wait
         flight = self._flights.get(key.for_everybody() if self._may_share else key)
         if flight is None:
             return await self._wait_for(self._take_off(key, request, caller, client))

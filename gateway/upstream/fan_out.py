@@ -102,10 +102,6 @@ class FanOut:
         """How long an upstream may be waited for."""
         return min(self._deadline_s, LATE_DEADLINE_S) if upstream in self._late else self._deadline_s
 
-    def note_late(self, upstream: str) -> None:
-        """An upstream was waited for in vain."""
-        self._late.add(upstream)
-
     def forget(self, upstream: str, method: str) -> None:
         """A list has changed: what is kept of it is good for an outage, and for nothing else."""
         self._changed_at_s[upstream, method] = self._now_s()

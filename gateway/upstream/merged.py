@@ -4,6 +4,7 @@ Tools and prompts have their upstream's prefix, resources their own URI. Lists a
 what has to do without one says so (`partial: degrade`), or fails (`partial: fail`).
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -157,14 +158,15 @@ class MergedUpstream:
 
     async def _ask(self, inquiry: Inquiry, places: Sequence[Place]) -> Mapping[str, Answer]:
         """Ask for pages; what is left of a page that was asked for before is taken from what was said then."""
+        request = inquiry.request
+        asking = []
+        for place in places:
+            asked = [(self._upstreams[place.upstream], list_request(request, request.method, place.cursor))]
+            max_age_s = _WALK_S if place.is_known else 0.0
+            asking.append(self._fan_out.ask(asked, inquiry.caller, max_age_s=max_age_s))
         answers: dict[str, Answer] = {}
-        for max_age_s, is_known in ((0.0, False), (_WALK_S, True)):
-            asked = [
-                (self._upstreams[place.upstream], list_request(inquiry.request, inquiry.request.method, place.cursor))
-                for place in places
-                if place.is_known is is_known
-            ]
-            answers |= await self._fan_out.ask(asked, inquiry.caller, max_age_s=max_age_s)
+        for answer in await asyncio.gather(*asking):
+            answers |= answer
         return answers
 
     async def _owner_of(self, inquiry: Inquiry, pages: Sequence[Page]) -> OwnerOf | None:

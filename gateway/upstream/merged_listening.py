@@ -18,7 +18,7 @@ from gateway.core.subscriptions import Filter, Subscription, change_of
 from gateway.errors import GatewayError, ProtocolError
 from gateway.upstream.backoff import Backoff
 from gateway.upstream.contexts import Upstream
-from gateway.upstream.fan_out import FanOut
+from gateway.upstream.fan_out import LATE_DEADLINE_S, FanOut
 from gateway.upstream.legacy_call import ClientStream
 from gateway.upstream.merged_directory import Directory
 from gateway.upstream.merged_listings import Inquiry
@@ -42,6 +42,7 @@ class MergedListening:
     def __init__(self, directory: Directory, fan_out: FanOut) -> None:
         self._directory = directory
         self._fan_out = fan_out
+        self._silent: set[str] = set()
 
     async def serve(self, inquiry: Inquiry, client: ClientStream) -> Outcome:
         """Serve one listener for as long as it stays, or any upstream has something to tell it.
@@ -76,11 +77,13 @@ class MergedListening:
         await asyncio.gather(*(self._until_one_known(part) for part in parts))
 
     async def _until_one_known(self, part: "_Part") -> None:
+        patience_s = LATE_DEADLINE_S if part.name in self._silent else ACKNOWLEDGE_S
         try:
-            async with asyncio.timeout(min(ACKNOWLEDGE_S, self._fan_out.patience_s(part.name))):
+            async with asyncio.timeout(min(patience_s, self._fan_out.patience_s(part.name))):
                 await part.is_known.wait()
+            self._silent.discard(part.name)
         except TimeoutError:
-            self._fan_out.note_late(part.name)
+            self._silent.add(part.name)
 
     async def _asked_of_each(self, inquiry: Inquiry) -> Mapping[str, Filter]:
         """Changes of lists are asked of every upstream, updates of a resource of those that have it."""

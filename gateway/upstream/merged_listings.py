@@ -21,7 +21,7 @@ from gateway.wire.jsonrpc import JsonObject
 MAX_PAGES: Final = 100
 """How many pages of one list are looked at to learn whose something is."""
 
-_MAX_ENTRIES: Final = 500_000
+_MAX_ENTRIES: Final = 200_000
 _NOT_FOR_A_LIST: Final = frozenset({meta.PROGRESS_TOKEN, meta.LOG_LEVEL})
 
 

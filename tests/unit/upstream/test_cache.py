@@ -202,6 +202,18 @@ async def test_who_asks_at_the_same_time_does_not_get_what_is_not_to_be_kept() -
     assert cached.asked == 3
 
 
+@pytest.mark.parametrize("wish", [{"progress_token": 7}, {"log_level": "info"}])
+async def test_who_wants_to_hear_of_it_asks_alone_but_for_what_is_kept(wish: dict[str, Any]) -> None:
+    cached = Cached()
+    cached.upstream.hold()
+    asking = [asyncio.ensure_future(cached.ask(**wish)) for _ in range(2)]
+    await cached.upstream.seen(2)
+    cached.upstream.let_go()
+    await asyncio.gather(*asking)
+    await cached.ask(**wish)
+    assert cached.asked == 2
+
+
 async def test_the_first_who_leaves_does_not_take_the_answer_along() -> None:
     cached = Cached()
     cached.upstream.hold()

@@ -195,13 +195,13 @@ async def test_an_answer_to_a_question_from_before_a_change_is_old(clock: Clock)
 
 
 async def test_one_that_was_late_is_waited_for_only_briefly_and_not_asked_the_same_again() -> None:
-    fan_out, upstream = FanOut(60.0), FakeUpstream("a", tools=["x"])
-    assert fan_out.patience_s("a") == 60.0
-    fan_out.note_late("a")
-    assert fan_out.patience_s("a") == 0.25
+    fan_out, upstream = FanOut(0.3), FakeUpstream("a", tools=["x"])
+    assert fan_out.patience_s("a") == 0.3
     upstream.hold()
     for _ in range(2):
         assert (await ask(fan_out, upstream)).is_missing
+    assert fan_out.patience_s("a") == 0.25
+    assert fan_out.patience_s("b") == 0.3
     assert len(upstream.asked) == 1
     await fan_out.close()
     assert upstream.cancelled == 1
@@ -219,16 +219,15 @@ async def test_an_answer_that_came_too_late_is_kept_for_the_next_time(fan_out: F
 
 
 async def test_an_answer_in_time_makes_up_for_one_that_was_late(fan_out: FanOut) -> None:
-    upstream = FakeUpstream("a")
-    fan_out = FanOut(60.0)
-    fan_out.note_late("a")
+    fan_out, upstream = FanOut(60.0), FakeUpstream("a")
+    fan_out._late.add("a")
     await ask(fan_out, upstream)
     assert fan_out.patience_s("a") == 60.0
 
 
 async def test_an_answer_after_the_deadline_does_not(clock: Clock) -> None:
     fan_out, upstream = FanOut(60.0, clock), FakeUpstream("a")
-    fan_out.note_late("a")
+    fan_out._late.add("a")
     upstream.hold()
     asking = asyncio.ensure_future(ask(fan_out, upstream))
     await upstream.seen(1)
