@@ -13,6 +13,9 @@ from gateway.wire.jsonrpc import JsonObject
 LAST_WORDS_S: Final = 5.0
 """How long a server may take over the messages that end a call, before its session is ended in any case."""
 
+MOST: Final = 32
+"""How many messages of one call may be under way before nothing more of its stream is read."""
+
 
 class Outbox:
     """The messages of one call that are under way.
@@ -49,6 +52,11 @@ class Outbox:
         task = self._background.run(self._send(messages))
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
+
+    async def has_room(self) -> None:
+        """Return when the server has taken enough of what it was sent to be sent more."""
+        while self._sending is not None and len(self._sending) >= MOST:
+            await asyncio.wait(self._sending, return_when=asyncio.FIRST_COMPLETED)
 
     async def emptied(self) -> None:
         """Return when everything has been sent, or would take too long."""

@@ -38,7 +38,7 @@ class OpenStream:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.comments = 0
-        self.wire = b""
+        self.wire = bytearray()
         self._reader = reader
         self._writer = writer
         self._unread = b""
@@ -121,7 +121,7 @@ class OpenStream:
 
 
 async def send(
-    front: Front,
+    front: Front | None,
     method: str,
     params: Mapping[str, Any] | None = None,
     *,
@@ -133,7 +133,7 @@ async def send(
     """Send a request and leave the reply to be read; hang up in the end.
 
     Args:
-        front: where to.
+        front: where to, unless `url` says it.
         method: of the request.
         params: without `_meta`.
         path: of the endpoint.
@@ -142,7 +142,7 @@ async def send(
         request: as in `good_request`.
     """
     headers, body = good_request(method, params, **request)
-    address = urlsplit(url or front.url)
+    address = urlsplit(url or (front.url if front else ""))
     sock = socket.socket()
     sock.setblocking(False)
     if buffered is not None:
