@@ -23,6 +23,8 @@ END_GRACE_S: Final = 1.0
 
 _EVENT_STREAM = "text/event-stream"
 _MESSAGE = "message"
+_MOST_IN_A_ROW = 100  # events that are handed out without letting anybody else have a turn
+_MOST_AT_ONCE = 1_048_576  # bytes that are parsed likewise
 _NEVER_JSON = ("text/html", "application/xhtml+xml")
 _DECODED: Final = frozenset({"", "identity", "gzip", "deflate", "br"})
 _BODILESS = (202, 204, 304)  # what a 202 may say is of no interest, and may be long in coming
@@ -235,13 +237,25 @@ class Reply:
 class Events:
     """The events of a `Reply` that are messages, in order; a server's own kinds, as "ping", are nobody's business."""
 
-    __slots__ = ("_failure", "_is_begun", "_is_ended", "_of_any_type", "_parser", "_ready", "_reply")
+    __slots__ = (
+        "_failure",
+        "_in_a_row",
+        "_is_begun",
+        "_is_ended",
+        "_of_any_type",
+        "_parser",
+        "_ready",
+        "_reply",
+        "_unparsed",
+    )
 
     def __init__(self, reply: Reply, parser: SseParser, of_any_type: bool) -> None:
         self._reply = reply
         self._parser = parser
         self._of_any_type = of_any_type
         self._ready: deque[SseEvent] = deque()
+        self._unparsed = b""
+        self._in_a_row = 0
         self._is_begun = False
         self._is_ended = False
         self._failure: UpstreamError | None = None
@@ -250,6 +264,10 @@ class Events:
         return self
 
     async def __anext__(self) -> SseEvent:
+        self._in_a_row += 1
+        if self._in_a_row >= _MOST_IN_A_ROW:
+            self._in_a_row = 0
+            await asyncio.sleep(0)  # a flood, or what decompression makes of little, must not keep everybody waiting
         while not self._ready:
             if self._failure is not None:
                 raise self._failure
@@ -267,8 +285,9 @@ class Events:
                 await self._begin()
                 return
             self._parser.feed(b"")  # raises what it held back while there were events to return
-            if chunk := await self._reply._read_chunk():
-                self._take(self._parser.feed(chunk))
+            if chunk := self._unparsed or await self._reply._read_chunk():
+                self._unparsed = chunk[_MOST_AT_ONCE:]
+                self._take(self._parser.feed(chunk[:_MOST_AT_ONCE]))
             else:
                 self._end()
         except UpstreamError as error:
@@ -288,8 +307,7 @@ class Events:
             self._is_ended = True
             return
         self._is_begun = True
-        first, reply._first = reply._first, b""
-        self._take(self._parser.feed(first))
+        self._unparsed, reply._first = reply._first, b""
 
     def _end(self) -> None:
         """Let the parser have the end; what it held back still counts if it is complete, whatever broke."""

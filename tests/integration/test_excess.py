@@ -1,5 +1,7 @@
 """What one client, or one server, may cost the others: how much is kept of what they say, and for how long."""
 
+import asyncio
+import gzip
 from typing import Any
 
 import pytest
@@ -42,3 +44,23 @@ async def test_a_session_id_that_no_header_can_carry_is_the_servers_fault(name: 
             await wire.result({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}})
 
         assert (await front.call()).failure[:2] == (502, "nonsense")
+
+
+async def test_a_flood_that_was_little_when_compressed_lets_others_have_their_turn() -> None:
+    """What ends the flood after a moment is a turn of somebody else; without one, it would go on to its end."""
+    ping = b'data: {"jsonrpc":"2.0","method":"notifications/x"}\n\n'
+    flood = gzip.compress(ping * 40_000)
+    async with ScriptedUpstream() as upstream, gateway_for(upstream) as front:
+
+        @upstream.on("tools/call", times=1)
+        async def answer(wire: Wire) -> None:
+            await wire.reply(200, flood, "text/event-stream", {"Content-Encoding": "gzip"})
+
+        call = asyncio.create_task(front.call())
+        await upstream.seen("tools/call")
+        turns = 0
+        while not call.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert (await call).failure[1] == "outcome_unknown"
+        assert turns > 300
