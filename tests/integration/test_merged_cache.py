@@ -12,7 +12,7 @@ from tests.support.merged import as_user, merged, names, users
 from tests.support.offering_server import OfferingUpstream
 from tests.support.stream_client import listening
 
-HOUR = {"cache": {"ttl": "1h"}}
+HOUR: dict[str, Any] = {"cache": {"ttl": "1h"}}
 
 
 def counts(upstream: Any, *methods: str) -> list[int]:

@@ -120,8 +120,8 @@ own_names = st.sampled_from(["a", "b", "c", "d"])
 def test_what_is_listed_can_be_called_and_nothing_else(rename: dict[str, str], exclude: list[str]) -> None:
     offer = Offer(Patterns(exclude=exclude), rename=rename)
     listed = {offer.tool_name(own): own for own in "abcd" if offer.tool_name(own) is not None}
-    callable_ = {public: offer.own_tool_name(public) for public in "abcd" if offer.own_tool_name(public) is not None}
-    assert {public: own for public, own in callable_.items() if own in "abcd"} == listed
+    called = {public: offer.own_tool_name(public) for public in "abcd" if offer.own_tool_name(public) is not None}
+    assert called == listed
 
 
 # --- lists ---

@@ -166,7 +166,12 @@ async def test_all_who_want_a_list_at_the_same_time_share_it_and_none_can_take_i
 
 
 async def test_what_one_client_sees_is_no_other_ones_list(two: Known) -> None:
-    for more in ({}, {"caller": Caller(Principal("bob", "bob"))}, {"capabilities": {"roots": {}}}):
+    different: list[dict[str, Any]] = [
+        {},
+        {"caller": Caller(Principal("bob", "bob"))},
+        {"capabilities": {"roots": {}}},
+    ]
+    for more in different:
         assert await two.tool("x", **more) == ("a", "x")
     assert two.asked() == [3, 3]
 
