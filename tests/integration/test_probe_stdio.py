@@ -42,7 +42,7 @@ async def test_a_modern_server_is_described_by_its_discover_result(tmp_path: Pat
 async def test_a_legacy_server_is_described_by_initialize(
     tmp_path: Path, options: tuple[str, ...], notes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.upstream.probe_stdio.QUIET_S", 0.2)
+    monkeypatch.setattr("gateway.upstream.probe_stdio.QUIET_S", 0.7)
     assert await describe(tmp_path, *options) == Description(
         "legacy",
         "2025-11-25",

@@ -20,8 +20,7 @@ HANDSHAKE = ["initialize", "notifications/initialized"]
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little patience with servers that are silent, or do not go."""
-    monkeypatch.setattr(connect, "QUIET_S", 0.1)
+    """Little patience with servers that do not go."""
     monkeypatch.setattr(child, "CLOSE_S", 0.05)
     monkeypatch.setattr(child, "TERM_S", 0.05)
     monkeypatch.setattr(app, "_FAREWELL_S", 0.05)
@@ -62,10 +61,10 @@ async def test_a_server_that_refuses_the_question_is_initialized_where_it_was_as
         ("spoil", ["server/discover", "initialize"]),
     ],
 )
-@pytest.mark.usefixtures("soon")
 async def test_a_server_that_the_question_spoils_is_started_once_more(
-    tmp_path: Path, how: str, first: list[str]
+    tmp_path: Path, how: str, first: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connect, "QUIET_S", 0.7 if first == ["server/discover"] else 5.0)
     server = StdioServer(tmp_path, "--discover", how, "--banner")
     async with served(server) as (gateway, client):
         assert (await client.call("echo", {"text": "hi"})).text == "hi"
@@ -85,8 +84,10 @@ async def test_a_server_whose_era_is_configured_is_not_asked(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-@pytest.mark.usefixtures("soon")
-async def test_a_server_that_takes_long_to_start_is_served_as_what_it_is(tmp_path: Path, era: str) -> None:
+async def test_a_server_that_takes_long_to_start_is_served_as_what_it_is(
+    tmp_path: Path, era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "QUIET_S", 0.1)
     gate = tmp_path / "gate"
     server = StdioServer(tmp_path, "--gate", str(gate), "--era", era)
     async with served(server) as (gateway, client):
@@ -98,7 +99,6 @@ async def test_a_server_that_takes_long_to_start_is_served_as_what_it_is(tmp_pat
         await gateway.until(lambda: len(server.alive) == 1)
 
 
-@pytest.mark.usefixtures("soon")
 async def test_a_server_that_cannot_start_is_said_to_have_ended(tmp_path: Path) -> None:
     server = StdioServer(tmp_path, "--discover", "exit", "--initialize", "exit")
     async with served(server) as (gateway, client):
