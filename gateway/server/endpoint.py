@@ -127,6 +127,7 @@ class Endpoint:
             told = {**_told(outcome), "reason": reason}
         except asyncio.CancelledError:
             if not reply.has_left:
+                await reply.finish(_cut_short())
                 raise
             status, told = CLIENT_LEFT, _NOTHING
             _uncancel()
@@ -233,6 +234,13 @@ def _uncancel() -> None:
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()
+
+
+def _cut_short() -> Outcome:
+    """What a client is told whose request takes longer than the gateway has at shutdown."""
+    data = {"reason": "shutting_down", "retryable": False}
+    text = "The gateway is shutting down: the outcome of the request is unknown"
+    return Outcome({"error": error_object(codes.INTERNAL_ERROR, text, data)}, STOPPING)
 
 
 def _unforeseen(upstream: str, method: str) -> ErrorReply:

@@ -86,11 +86,13 @@ class ClientReply:
         await self._write(encode_event(body))
 
     async def finish(self, outcome: Outcome) -> None:
-        """Send the response and end the reply.
+        """Send the response and end the reply; whatever would come after it is not sent.
 
         Raises:
             ValueError: the outcome cannot be written as JSON; nothing was sent.
         """
+        if self._is_done:
+            return
         body = encode_response(self._request_id, outcome.body)
         self._stop()
         if self._comment is not None:

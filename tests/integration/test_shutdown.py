@@ -1,0 +1,160 @@
+"""The end of the process: streams end in order, calls are finished, sessions are deleted, and all of it in time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+import structlog.testing
+
+from gateway.app import Gateway, uvicorn_config
+from gateway.config.model import Settings
+from gateway.server.graceful import GracefulServer
+from gateway.upstream import legacy_session
+from tests.support.changing_server import ChangingUpstream
+from tests.support.gateway_app import Front
+from tests.support.leftovers import until
+from tests.support.scripted import ScriptedUpstream, Wire
+from tests.support.stream_client import OpenStream, opened
+
+ASKS: dict[str, Any] = {"elicitation": {}}
+CALL = {"name": "echo", "arguments": {"text": "hi"}}
+DONE = {"content": [{"type": "text", "text": "done"}]}
+LISTEN = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["note://1"]}}
+BOUND_S = 20.0
+
+
+class Process:
+    """A gateway as `serve` runs it, but for the signals.
+
+    Attributes:
+        front: the gateway, as its clients see it.
+        took_s: how long the shutdown took, once it is over.
+    """
+
+    def __init__(self, front: Front, server: GracefulServer, serving: "asyncio.Task[None]") -> None:
+        self.front = front
+        self.took_s = 0.0
+        self._server = server
+        self._serving = serving
+
+    async def end(self) -> None:
+        """What a SIGTERM does; returns when the process would end."""
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        self._server.should_exit = True
+        async with asyncio.timeout(BOUND_S):
+            await self._serving
+        self.took_s = loop.time() - began_s
+
+
+@asynccontextmanager
+async def process(upstream: ScriptedUpstream, drain: str, **server: Any) -> AsyncIterator[Process]:
+    """Serve in front of an upstream; what is still running in the end is ended."""
+    sections = {"server": {"admin": False, "drain": drain, "port": 0, **server}}
+    upstreams = {"docs": {"url": upstream.url, "era": "legacy"}}
+    settings = Settings.model_validate({**sections, "upstreams": upstreams})
+    with structlog.testing.capture_logs() as log:
+        gateway = Gateway(settings)
+        graceful = GracefulServer(uvicorn_config(gateway.site, settings.server), gateway.end_streams)
+        serving = asyncio.ensure_future(graceful.serve())
+        await until(lambda: graceful.started)
+        port = graceful.servers[0].sockets[0].getsockname()[1]
+        async with httpx.AsyncClient(timeout=BOUND_S, trust_env=False) as http:
+            running = Process(Front(gateway, f"http://127.0.0.1:{port}", http, log), graceful, serving)
+            yield running
+            if not serving.done():
+                await running.end()
+    assert not [entry for entry in log if entry["event"] in ("unforeseen failure", "background work failed")]
+
+
+class Worker:
+    """A tool that works until it is told to finish."""
+
+    def __init__(self, upstream: ScriptedUpstream) -> None:
+        self.finish = asyncio.Event()
+        upstream.on("tools/call", self._work)
+
+    async def _work(self, wire: Wire) -> None:
+        await self.finish.wait()
+        await wire.result(DONE)
+
+
+@pytest.mark.parametrize("capabilities", [{}, ASKS], ids=["shared", "exclusive"])
+async def test_calls_are_finished_and_then_their_sessions_deleted(capabilities: dict[str, Any]) -> None:
+    async with ScriptedUpstream() as upstream, process(upstream, "10s") as running:
+        worker = Worker(upstream)
+        calls = [asyncio.ensure_future(running.front.call(capabilities=capabilities)) for _ in range(3)]
+        await upstream.seen("tools/call", 3)
+        ending = asyncio.ensure_future(running.end())
+        await until(lambda: not running.front.gateway.readiness()["ready"])
+        assert not upstream.received("DELETE")
+        worker.finish.set()
+        assert [(await call).text for call in calls] == ["done"] * 3
+        await ending
+        assert not upstream.sessions
+        assert not upstream.received("notifications/cancelled")
+        assert running.took_s < 5
+
+
+async def test_listeners_are_sent_off_and_their_session_deleted() -> None:
+    async with ChangingUpstream() as upstream, process(upstream, "10s") as running:
+        async with opened(running.front, "subscriptions/listen", LISTEN, request_id="L") as listener:
+            await listener.message()
+            await running.end()
+            cancelled, result = await listener.rest()
+            assert cancelled["method"] == "notifications/cancelled"
+            assert (result["id"], result["result"]["resultType"]) == ("L", "complete")
+        assert upstream.methods()[-2:] == ["resources/unsubscribe", "DELETE"]
+        assert not upstream.sessions
+        assert running.took_s < 5
+
+
+async def test_what_takes_longer_than_there_is_time_is_told_so_and_cancelled() -> None:
+    async with ScriptedUpstream() as upstream, process(upstream, "1s", stream_after="10ms") as running:
+        Worker(upstream)
+        upstream.on("tools/list", lambda wire: wire.hang())
+        silent = asyncio.ensure_future(running.front.ask("prompts/list"))
+        assert (await silent).status == 404  # whatever is over is over
+        async with opened(running.front, "tools/call", CALL, request_id=7) as call:
+            await upstream.seen("tools/list")
+            await call.comment()
+            await running.end()
+            assert await told(call) == (7, "shutting_down")
+        assert not upstream.sessions
+        assert running.took_s < 4
+
+
+async def told(call: OpenStream) -> tuple[Any, str]:
+    """The id and the reason of the error that a call ended with."""
+    (last,) = await call.rest()
+    return last["id"], last["error"]["data"]["reason"]
+
+
+async def test_a_call_that_is_cut_short_is_cancelled_at_its_server() -> None:
+    async with ScriptedUpstream() as upstream, process(upstream, "1s") as running:
+        Worker(upstream)
+        async with opened(running.front, "tools/call", CALL, request_id="c") as call:
+            received = await upstream.seen("tools/call")
+            await running.end()
+            answer = await call.answer()
+            assert (call.status, answer["id"]) == (503, "c")
+            assert answer["error"]["data"] == {"reason": "shutting_down", "retryable": False}
+        (cancelled,) = upstream.received("notifications/cancelled")
+        assert cancelled.params["requestId"] == received.id
+        assert not upstream.sessions
+
+
+async def test_a_server_that_does_not_answer_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(legacy_session, "_NOTE_TIMEOUT_S", 30.0)
+    async with ChangingUpstream() as upstream, process(upstream, "1s") as running:
+        async with opened(running.front, "subscriptions/listen", LISTEN, request_id="L") as listener:
+            await listener.message()
+            assert (await running.front.call()).text == "hi"
+            for method in ("resources/unsubscribe", "DELETE"):
+                upstream.on(method, lambda wire: wire.hang())
+            await running.end()
+            assert [message.get("method") for message in await listener.rest()] == ["notifications/cancelled", None]
+        assert running.took_s < 4
