@@ -222,7 +222,7 @@ def _told(outcome: Outcome) -> dict[str, object]:
     error, result = outcome.body.get("error"), outcome.body.get("result")
     if isinstance(error, dict):
         return {"code": error.get("code")}
-    return {"result": result.get("resultType")} if isinstance(result, dict) else {}
+    return {"result": shown(result.get("resultType"))} if isinstance(result, dict) else {}
 
 
 def _elapsed_ms(started_s: float) -> float:

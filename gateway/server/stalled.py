@@ -13,6 +13,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 STALL_S: Final = 30.0
 """How long a client may stay silent before a request is complete."""
 
+HEAD_S: Final = 60.0
+BODY_S: Final = 600.0
+"""How long the head of a request, and its body, may take in all, even of a client that sends a byte now and then."""
+
 UNREAD_S: Final = 60.0
 """How long a client may take nothing of a reply that waits for it."""
 
@@ -31,7 +35,7 @@ class StalledProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._heard_s = self.loop.time()
+        self._heard_s = self._began_s = self.loop.time()
         self._stall: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
 
@@ -69,11 +73,13 @@ class StalledProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         self.is_in_head = True
+        self._began_s = self.loop.time()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """What follows is the body."""
         self.is_in_head, self.is_in_body = False, True
+        self._began_s = self.loop.time()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -87,7 +93,8 @@ class StalledProtocol(HttpToolsProtocol):
         has_asked = self.cycle is not None
         if self.transport.is_closing() or (has_asked and not self.is_in_head and not self.is_in_body):
             return
-        left_s = self._heard_s + STALL_S - self.loop.time()
+        ends_s = self._began_s + (BODY_S if self.is_in_body else HEAD_S)
+        left_s = min(self._heard_s + STALL_S, ends_s) - self.loop.time()
         if left_s > 0 or self.flow.read_paused:  # paused: it is us who do not listen
             self._stall = self.loop.call_later(max(left_s, 1.0), self._look)
             return

@@ -1,6 +1,7 @@
 """gateway.server.stalled: clients that begin a request and do not go on with it."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -114,3 +115,29 @@ async def test_a_reply_that_is_read_slowly_is_read_to_its_end(monkeypatch: pytes
             left -= len(await connection._reader.readexactly(min(left, 1_000_000)))
             await asyncio.sleep(0.03)  # the slowness under test
         assert not lost.is_set()
+
+
+async def drip(connection: RawConnection, data: bytes) -> None:
+    with contextlib.suppress(ConnectionError):
+        for position in range(len(data)):
+            await connection.send_bytes(data[position : position + 1])
+            await asyncio.sleep(0.05)  # the slowness under test
+
+
+async def test_a_head_that_comes_byte_by_byte_is_too_late_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stalled, "HEAD_S", 0.3)
+    async with connected() as (connection, upstream):
+        dripping = asyncio.create_task(drip(connection, whole()[:-100]))
+        assert (await connection.read()).status == 408
+        await dripping
+        assert upstream.log == []
+
+
+async def test_a_body_that_comes_byte_by_byte_is_given_up_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stalled, "BODY_S", 0.3)
+    async with connected() as (connection, upstream):
+        await connection.send_bytes(whole()[:-100])
+        dripping = asyncio.create_task(drip(connection, whole()[-100:]))
+        assert await connection.is_closed()
+        await dripping
+        assert upstream.log == []
