@@ -92,7 +92,7 @@ def build_upstream(
     legacy = LegacyUpstream(
         http,
         _legacy_options(plan),
-        LegacyRounds(plan.name, directory, sealer),
+        LegacyRounds(plan.name, directory, sealer, passes_authorization=plan.passes_authorization),
         background,
         subscriptions.publish,
         time.monotonic,

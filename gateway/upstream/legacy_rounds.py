@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from gateway.core.exchange import lost
 from gateway.core.inbound_request import InboundRequest
-from gateway.core.principal import Caller, Principal
+from gateway.core.principal import ANONYMOUS, Caller, Principal
 from gateway.core.questions import Question
 from gateway.core.request_state import RequestState, RequestStateSealer, digest, refused, request_digest
 from gateway.errors import ProtocolError
@@ -90,9 +90,13 @@ class LegacyRounds:
         upstream: its configured name.
         directory: where suspended rounds are kept.
         sealer: seals request states.
+        passes_authorization: whether the server sees the callers' own credentials.
     """
 
-    def __init__(self, upstream: str, directory: RoundDirectory, sealer: RequestStateSealer) -> None:
+    def __init__(
+        self, upstream: str, directory: RoundDirectory, sealer: RequestStateSealer, *, passes_authorization: bool
+    ) -> None:
+        self._passes_authorization = passes_authorization
         self._upstream = upstream
         self._directory = directory
         self._sealer = sealer
@@ -144,7 +148,7 @@ class LegacyRounds:
         state = self._sealer.open(
             request.request_state or "",
             upstream=self._upstream,
-            principal_id=caller.principal.id,
+            principal_id=self._owner(caller),
             request=request_digest(request.method, request.params),
         )
         if state.kind != "suspended":
@@ -164,6 +168,16 @@ class LegacyRounds:
         """Keep the place of a call that goes on, until it asks again or ends."""
         return self._directory.occupied(caller.principal, self._upstream)
 
+    def _owner(self, caller: Caller) -> str:
+        """Whose rounds a caller may go on with.
+
+        Who has a name keeps it when a credential is renewed. Without one, the credential is all that tells users apart,
+        and the server would not be asked again: what it has to say comes on a stream that is open already.
+        """
+        if not self._passes_authorization or caller.principal.id != ANONYMOUS.id or caller.authorization is None:
+            return caller.principal.id
+        return f"{caller.principal.id} {digest(caller.authorization)}"
+
     def _suspend(
         self, round_: SuspendedCall | UrlRound, input_requests: JsonObject, request: InboundRequest, caller: Caller
     ) -> JsonObject:
@@ -171,7 +185,7 @@ class LegacyRounds:
         state = RequestState(
             kind="suspended",
             upstream=self._upstream,
-            principal=digest(caller.principal.id),
+            principal=digest(self._owner(caller)),
             request=request_digest(request.method, request.params),
             expires_s=time.time() + self._directory.ttl_s,
             handle=handle,

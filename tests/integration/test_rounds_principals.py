@@ -129,3 +129,16 @@ async def test_nobodys_call_waits_for_anothers_question(server: AskingServer, cl
         owner, key = (ALICE, f"a{n}") if n < 3 else (BOB, f"b{n - 3}")
         done = await client.call("book", {"key": key}, answers=answers[n], state=asked[n].state, key=owner)
         assert done.text == f"name {n}"
+
+
+async def test_without_names_a_round_belongs_to_the_credential_that_the_server_sees(server: AskingServer) -> None:
+    async with (
+        running_gateway(server, upstream={"auth": {"type": "passthrough"}}) as gateway,
+        RoundClient(gateway.url) as client,
+    ):
+        asked = await client.call("book", key="hers")
+        for key in ("his", None):
+            refused = await client.call("book", answers=ADA, state=asked.state, key=key)
+            assert refused.error == FROZEN
+        assert not server.answers
+        assert (await client.call("book", answers=ADA, state=asked.state, key="hers")).text == "Ada"
