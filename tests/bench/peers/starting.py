@@ -75,8 +75,10 @@ def start_peer(peer: Peer, upstream: Target, folder: Path) -> tuple[Target, Open
     target = Target(peer.name, port, process, peer.has_workers)
     try:
         return target, _session_of(peer, target, url, environment)
-    except (NotReadyError, HandshakeError, OSError) as error:
+    except BaseException as error:
         target.stop()
+        if not isinstance(error, (NotReadyError, HandshakeError, OSError, subprocess.SubprocessError)):
+            raise
         raise NotReadyError(f"{peer.name}: {error}; its log ends: {log.read_text()[-300:]!r}") from None
 
 
