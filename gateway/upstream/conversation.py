@@ -37,6 +37,9 @@ log = structlog.get_logger()
 ABANDONED_S: Final = 10.0
 """How long a request that was given up may still have something to say that must not be taken for another's."""
 
+LAST_WORDS_S: Final = 1.0
+"""How long a pipe that takes no more messages may be in telling why."""
+
 _MOST_UNHEARD: Final = 200
 _GONE: Final = (404, 410)
 _ACCEPTED: Final = 202
@@ -60,7 +63,8 @@ class Conversation:
 
     Attributes:
         pipe: what it is held on, None until that is open.
-        is_over: whether the server is gone.
+        over: set when the server is gone.
+        how: what it did then, to follow its name in a sentence.
         used_s: when something was last asked, on the loop's clock.
     """
 
@@ -68,7 +72,8 @@ class Conversation:
         self, name: str, *, max_message_bytes: int, is_shared: bool, on_end: Callable[["Conversation"], None]
     ) -> None:
         self.pipe: Pipe | None = None
-        self.is_over = False
+        self.over = asyncio.Event()
+        self.how = "was ended"
         self.used_s = 0.0
         self._name = name
         self._max_message_bytes = max_message_bytes
@@ -80,6 +85,11 @@ class Conversation:
         self._aside: PipedAnswer | None = None
         self._unheard: deque[bytes] = deque(maxlen=_MOST_UNHEARD)
         self._sendings: set[asyncio.Task[Answer | None]] = set()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the server is gone."""
+        return self.over.is_set()
 
     @property
     def is_busy(self) -> bool:
@@ -128,9 +138,16 @@ class Conversation:
         if refusal is not None:
             self._calls.pop(request_id, None)
             if refusal.status in _GONE:
-                self.end()
+                self._end_soon(refusal)
             return refusal
         return answer
+
+    def _end_soon(self, refusal: Answer) -> None:
+        """The server takes no more messages. A pipe that says so itself is about to tell how the server ended."""
+        if isinstance(refusal, PipedAnswer):
+            self._loop.call_later(LAST_WORDS_S, self.end, "closed its input")
+        else:
+            self.end("forgot its session")
 
     async def _sent_or_answered(self, sending: asyncio.Task[Answer | None], answer: PipedAnswer) -> Answer | None:
         """Wait until a request is on its way; some servers answer before they say that they have it."""
@@ -189,7 +206,8 @@ class Conversation:
         """The server is gone: what it has not answered has an outcome that nobody knows."""
         if self.is_over:
             return
-        self.is_over = True
+        self.how = how
+        self.over.set()
         for call in self._calls.values():
             call.answer.end(self._failure(call.method, how, reason))
         if self._aside is not None:

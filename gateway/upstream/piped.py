@@ -7,15 +7,15 @@ one; a pipe that can only be of legacy servers has none.
 """
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Mapping
 from typing import Final
 
 from gateway.errors import UpstreamError
-from gateway.upstream.conversation import Conversation
+from gateway.upstream.conversation import LAST_WORDS_S, Conversation
 from gateway.upstream.conversations import Conversations
 from gateway.upstream.era import read_answer
-from gateway.upstream.faults import unreachable
 from gateway.upstream.pipe import Opener, Refused
 from gateway.upstream.piped_answer import PipedAnswer
 from gateway.upstream.sessionless import Sessionless
@@ -145,13 +145,22 @@ class PipeTransport:
         except BaseException:
             self._conversations.end(conversation)
             raise
-        if not isinstance(answer, PipedAnswer) or answer.status != 200:
+        if isinstance(answer, PipedAnswer) and answer.status == 404:
+            raise await self._to_failure(conversation)
+        if not isinstance(answer, PipedAnswer):
             self._conversations.end(conversation)
-            if isinstance(answer, PipedAnswer):
-                raise unreachable(self.name, "it ended as soon as it was started")
             return answer
         answer.headers = self._name_session(conversation)
         return answer
+
+    async def _to_failure(self, conversation: Conversation) -> UpstreamError:
+        """A server that takes no message has ended; how, it may be about to tell."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(2 * LAST_WORDS_S):
+                await conversation.over.wait()
+        self._conversations.end(conversation)
+        message = f"Upstream {self.name!r} {conversation.how} during initialize"
+        return UpstreamError(self.name, "unreachable", message, retryable=True)
 
     async def _initialize_on_spare(self, spare: Conversation, message: JsonObject, body: bytes) -> Answer | None:
         """Begin a session where the question for the era was refused; None if the server will not have it there."""

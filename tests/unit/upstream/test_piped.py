@@ -321,11 +321,15 @@ async def test_a_listener_takes_the_place_of_the_one_before(session: Session) ->
     assert names(await read(third)) == ["notifications/message"]
 
 
-async def test_a_refusal_is_the_answer_and_one_that_says_gone_ends_the_session(session: Session) -> None:
+async def test_a_refusal_is_the_answer_and_one_that_says_gone_ends_the_session(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.upstream.conversation.LAST_WORDS_S", 0.0)
     session.pipe.refusal = PipedAnswer.bare(401)
     assert (await session.post(request("a"))).status == 401
     session.pipe.refusal = PipedAnswer.bare(404)
     assert (await session.post(request("b"))).status == 404
+    await until(lambda: session.pipe.is_closed)
     session.pipe.refusal = None
     assert (await session.post(request("c"))).status == 404
     assert session.pipe.methods == ["initialize", "tools/call", "tools/call"]
