@@ -184,7 +184,8 @@ async def gateway_for(
                 yield front
             finally:
                 print(*log, sep="\n")  # for the report of a test that fails
-    assert not [entry for entry in log if entry["event"] in _UNFORESEEN]
+    unforeseen = [entry for entry in log if entry["event"] in _UNFORESEEN]
+    assert not unforeseen
     for target in named.values():
         if isinstance(target, ScriptedUpstream):
             _check_secrets(front, target)
