@@ -185,7 +185,7 @@ async def gateway_for(
             finally:
                 print(*log, sep="\n")  # for the report of a test that fails
     unforeseen = [entry for entry in log if entry["event"] in _UNFORESEEN]
-    assert not unforeseen
+    assert not unforeseen, repr(unforeseen)
     for target in named.values():
         if isinstance(target, ScriptedUpstream):
             _check_secrets(front, target)

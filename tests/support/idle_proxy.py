@@ -29,7 +29,7 @@ class IdleProxy:
                 await asyncio.gather(*ways)
         except TimeoutError:
             self.cuts += 1
-        except ConnectionError:
+        except OSError:  # an end that hung up; ENOTCONN is no ConnectionError
             pass
         finally:
             for end in (writer, there[1]):
