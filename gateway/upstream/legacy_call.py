@@ -109,8 +109,9 @@ class LegacyCall:
         """
         self._enter(leg, client)
         await self._run()
-        assert self._ending is not None  # noqa: S101 -- an exchange that closes says how
-        return self._ending
+        ending, self._ending = self._ending, None  # a call is part of a cycle: what it ended with may be large
+        assert ending is not None  # noqa: S101 -- an exchange that closes says how
+        return ending
 
     async def begin(self, leg: Leg, client: ClientStream) -> Ending:
         """Start the call in a task of its own, and wait for the end of the first leg. Raises like `run`."""
@@ -142,13 +143,15 @@ class LegacyCall:
 
     async def _until_leg_ends(self, leg_end: Awaitable[Ending]) -> Ending:
         try:
-            return await leg_end
+            ending = await leg_end
         except asyncio.CancelledError:
             if self.exchange.awaits_client:
                 # It left in the very moment in which its questions were ready: nobody has the token to come back with.
                 self._take_in(Expired())
             self._client_left()
             raise
+        self._leg_ended = self._ending = None  # as in `run`
+        return ending
 
     def _client_left(self) -> None:
         self._client = None
