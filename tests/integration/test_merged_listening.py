@@ -165,7 +165,7 @@ async def test_the_gateway_takes_its_leave_once() -> None:
 
 
 async def test_one_that_hangs_does_not_keep_the_promise_back() -> None:
-    async with both(settings={"list_timeout": "100ms"}) as (one, two, front):
+    async with both(settings={"list_timeout": "300ms"}) as (one, two, front):
         wall = asyncio.Event()
 
         async def wait(_wire: Any) -> None:

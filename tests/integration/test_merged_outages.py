@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tests.support.merged import as_user, merged, names, unavailable, users
 from tests.support.offering_server import OfferingUpstream
 
-SOON = {"list_timeout": "100ms"}
+SOON = {"list_timeout": "300ms"}
 
 
 def ten() -> list[OfferingUpstream]:

@@ -147,7 +147,7 @@ async def test_one_refused_cursor_of_several_leaves_the_others_readable() -> Non
 
 async def test_an_upstream_that_fails_on_the_way_is_asked_again_with_the_next_page() -> None:
     one, two = paged("a", 2), paged("b", 4)
-    async with merged(one, two, settings={"list_timeout": "100ms"}) as front:
+    async with merged(one, two, settings={"list_timeout": "300ms"}) as front:
         first = await front.ask("tools/list")
         one.on("tools/list", lambda wire: wire.error(-32603, "not now"), times=1)
         second = await front.ask("tools/list", {"cursor": first.result["nextCursor"]})
