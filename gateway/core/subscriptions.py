@@ -109,7 +109,7 @@ class Filter:
 
 def wholes(uri: str) -> Iterable[str]:
     """Every resource that one with this URI may be a part of, the nearest first; with and without a final slash."""
-    end = uri.rfind("/", 0, -1)
+    end = uri.rfind("/")
     while end > 0:
         yield uri[: end + 1]
         yield uri[:end]
