@@ -64,10 +64,10 @@ class SessionPool:
             UpstreamError: `full`, or what the opener raises.
         """
         if self._limits.reuse == "none":
-            return self._take(await self._open(opener), exclusive=True)
+            return self._take(await self._open(key, opener), exclusive=True)
         if exclusive and self._limits.reuse == "pooled":
             session = None if fresh else self._pop_idle(key)
-            return self._take(session or await self._open(opener, None if fresh else key), exclusive=True)
+            return self._take(session or await self._open(key, opener, takes_idle=not fresh), exclusive=True)
         session = self._shared.get(key)
         if session is not None and not session.is_dead and not session.is_suspect:
             return self._take(session, exclusive=False)
@@ -140,7 +140,7 @@ class SessionPool:
                 session.is_suspect = False
                 return session
             self._drop_shared(session)
-        session = await self._open(opener)
+        session = await self._open(key, opener)
         self._shared[key] = session
         return session
 
@@ -184,9 +184,9 @@ class SessionPool:
         session.is_exclusive = exclusive
         return session
 
-    async def _open(self, opener: Opener, reusable: SessionKey | None = None) -> LegacySession:
-        """Open a session, or take an idle one of a key, if that comes free before there is room for one more."""
-        if (session := await self._reserve(reusable)) is not None:
+    async def _open(self, key: SessionKey, opener: Opener, *, takes_idle: bool = False) -> LegacySession:
+        """Open a session, or take an idle one of the key, if that comes free before there is room for one more."""
+        if (session := await self._reserve(key, takes_idle=takes_idle)) is not None:
             return session
         task = asyncio.get_running_loop().create_task(self._open_reserved(opener))
         self._handshakes.add(task)
@@ -241,7 +241,7 @@ class SessionPool:
         if not handshake.cancelled() and handshake.exception() is None:
             await handshake.result().close()
 
-    async def _reserve(self, reusable: SessionKey | None) -> LegacySession | None:
+    async def _reserve(self, key: SessionKey, *, takes_idle: bool) -> LegacySession | None:
         """Make room for one more session: end an idle one of another key, or wait.
 
         Returns:
@@ -251,10 +251,11 @@ class SessionPool:
             UpstreamError: `full`, when nothing came free in time.
         """
         deadline_s = self._now_s() + self._limits.wait_s
+        user = (key.principal, key.credentials)
         while len(self._sessions) + self._reserved - self._suspended >= self._limits.max_sessions:
-            if reusable is not None and (session := self._pop_idle(reusable)) is not None:
+            if takes_idle and (session := self._pop_idle(key)) is not None:
                 return session
-            if not self._evict_idle() and not await self._turns.wait(deadline_s - self._now_s()):
+            if not self._evict_idle() and not await self._turns.wait(deadline_s - self._now_s(), user):
                 raise self._full()
         self._reserved += 1
         return None

@@ -232,7 +232,7 @@ async def test_hanging_up_in_the_queue_for_a_session_leaves_the_queue() -> None:
         await upstream.at_work(1)
         waiting = [await send(front, "tools/call", METHODS["tools/call"], capabilities=ASKS) for _ in range(5)]
         last = asyncio.ensure_future(front.call(capabilities=ASKS))
-        await until(lambda: len(front.gateway.upstreams["docs"]._legacy._sessions._pool._turns._waiting) == 6)
+        await until(lambda: len(front.gateway.upstreams["docs"]._legacy._sessions._pool._turns) == 6)
         for client in waiting:
             client.abort()
         await until(lambda: len([entry for entry in front.log if entry.get("status") == 499]) == 5)

@@ -74,7 +74,7 @@ async def test_a_call_that_cannot_wait_any_longer_is_told_so() -> None:
 
 async def test_a_turn_that_comes_to_somebody_who_leaves_is_the_next_ones() -> None:
     turns = Turns()
-    leaving, staying = (asyncio.create_task(turns.wait(5)) for _ in range(2))
+    leaving, staying = (asyncio.create_task(turns.wait(5, "a")) for _ in range(2))
     await asyncio.sleep(0)
     turns.give()
     leaving.cancel()
@@ -85,6 +85,22 @@ async def test_a_turn_that_comes_to_somebody_who_leaves_is_the_next_ones() -> No
 
 async def test_nobody_waits_for_a_turn_for_ever() -> None:
     turns = Turns()
-    assert await turns.wait(0) is False
+    assert await turns.wait(0, "a") is False
     turns.give()  # and nobody is left to take one
-    assert await turns.wait(0) is False
+    assert await turns.wait(0, "a") is False
+
+
+async def test_users_take_turns_however_many_calls_one_of_them_has_waiting() -> None:
+    turns, served = Turns(), list[str]()
+
+    async def wait(name: str) -> None:
+        assert await turns.wait(5, name[0])
+        served.append(name)
+
+    waiting = [asyncio.create_task(wait(name)) for name in ("a1", "a2", "a3", "b1", "b2", "c1")]
+    await asyncio.sleep(0)
+    for _ in waiting:
+        turns.give()
+    await asyncio.gather(*waiting)
+    assert served == ["a1", "b1", "c1", "a2", "b2", "a3"]
+    assert len(turns) == 0
