@@ -72,12 +72,12 @@ def mute(begins: Beginning) -> Handler:
 async def test_a_server_that_says_nothing_is_given_up_and_told_so(
     begins: Beginning, capabilities: dict[str, Any]
 ) -> None:
-    async with ScriptedUpstream() as upstream, gateway_for(upstream, era="legacy", timeout="100ms") as front:
+    async with ScriptedUpstream() as upstream, gateway_for(upstream, era="legacy", timeout="60ms") as front:
         upstream.on("tools/call", mute(begins), times=1)
         upstream.on("ping", lambda wire: wire.result({}))
         answer = await front.call(capabilities=capabilities)
         assert answer.failure == (504, "timeout", False)
-        assert answer.error["message"] == "Upstream 'docs' sent nothing for 0.1 s"
+        assert answer.error["message"] == "Upstream 'docs' sent nothing for 0.06 s"
         received = await upstream.seen(CANCELLED)
         (call,) = upstream.received("tools/call")
         assert (received.session, received.params["requestId"]) == (call.session, call.id)
@@ -87,7 +87,7 @@ async def test_a_server_that_says_nothing_is_given_up_and_told_so(
 
 @pytest.mark.parametrize("begins", MUTE.values(), ids=MUTE)
 async def test_a_modern_server_that_says_nothing_is_given_up(begins: Beginning) -> None:
-    async with ScriptedUpstream("modern") as upstream, gateway_for(upstream, era="modern", timeout="100ms") as front:
+    async with ScriptedUpstream("modern") as upstream, gateway_for(upstream, era="modern", timeout="60ms") as front:
         upstream.on("tools/call", mute(begins), times=1)
         assert (await front.call()).failure == (504, "timeout", False)
         assert (await front.call()).text == "hi"

@@ -29,7 +29,7 @@ MESSAGE = "notifications/message"
 
 @pytest.fixture(autouse=True)
 def quick_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resumption, "PAUSE_S", 0.002)
+    monkeypatch.setattr(resumption, "PAUSE_S", 0.0005)
 
 
 def done(request_id: Any, text: str = "done") -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tests.support.changing_server import ChangingUpstream
 from tests.support.gateway_app import Front
 from tests.support.leftovers import until
 from tests.support.scripted import ScriptedUpstream, Wire
-from tests.support.stream_client import OpenStream, opened
+from tests.support.stream_client import opened
 
 ASKS: dict[str, Any] = {"elicitation": {}}
 CALL = {"name": "echo", "arguments": {"text": "hi"}}
@@ -71,15 +71,19 @@ async def process(upstream: ScriptedUpstream, drain: str, **server: Any) -> Asyn
 
 
 class Worker:
-    """A tool that works until it is told to finish."""
+    """A tool that works until it is told to finish, and tells of its progress if somebody wants to know."""
 
     def __init__(self, upstream: ScriptedUpstream) -> None:
         self.finish = asyncio.Event()
         upstream.on("tools/call", self._work)
 
     async def _work(self, wire: Wire) -> None:
+        token = wire.request.progress_token
+        if token is not None:
+            await wire.sse()
+            await wire.notify("notifications/progress", {"progressToken": token, "progress": 1})
         await self.finish.wait()
-        await wire.result(DONE)
+        await (wire.result(DONE) if token is None else wire.end(result=DONE))
 
 
 @pytest.mark.parametrize("capabilities", [{}, ASKS], ids=["shared", "exclusive"])
@@ -113,38 +117,24 @@ async def test_listeners_are_sent_off_and_their_session_deleted() -> None:
 
 
 async def test_what_takes_longer_than_there_is_time_is_told_so_and_cancelled() -> None:
-    async with ScriptedUpstream() as upstream, process(upstream, "1s", stream_after="10ms") as running:
-        Worker(upstream)
-        upstream.on("tools/list", lambda wire: wire.hang())
-        silent = asyncio.ensure_future(running.front.ask("prompts/list"))
-        assert (await silent).status == 404  # whatever is over is over
-        async with opened(running.front, "tools/call", CALL, request_id=7) as call:
-            await upstream.seen("tools/list")
-            await call.comment()
-            await running.end()
-            assert await told(call) == (7, "shutting_down")
-        assert not upstream.sessions
-        assert running.took_s < 4
-
-
-async def told(call: OpenStream) -> tuple[Any, str]:
-    """The id and the reason of the error that a call ended with."""
-    (last,) = await call.rest()
-    return last["id"], last["error"]["data"]["reason"]
-
-
-async def test_a_call_that_is_cut_short_is_cancelled_at_its_server() -> None:
     async with ScriptedUpstream() as upstream, process(upstream, "1s") as running:
         Worker(upstream)
-        async with opened(running.front, "tools/call", CALL, request_id="c") as call:
-            received = await upstream.seen("tools/call")
+        meta = {"progressToken": "p"}
+        async with (
+            opened(running.front, "tools/call", CALL, request_id=7, meta=meta) as streaming,
+            opened(running.front, "tools/call", CALL, request_id="s") as silent,
+        ):
+            await streaming.message()
+            await upstream.seen("tools/call", 2)
             await running.end()
-            answer = await call.answer()
-            assert (call.status, answer["id"]) == (503, "c")
+            answers = [await streaming.answer(), await silent.answer()]
+        assert [(streaming.status, 7), (silent.status, "s")] == [(200, answers[0]["id"]), (503, answers[1]["id"])]
+        for answer in answers:
             assert answer["error"]["data"] == {"reason": "shutting_down", "retryable": False}
-        (cancelled,) = upstream.received("notifications/cancelled")
-        assert cancelled.params["requestId"] == received.id
+        cancelled = {received.params["requestId"] for received in upstream.received("notifications/cancelled")}
+        assert cancelled == {received.id for received in upstream.received("tools/call")}
         assert not upstream.sessions
+        assert running.took_s < 4
 
 
 async def test_a_server_that_does_not_answer_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:

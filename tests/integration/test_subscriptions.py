@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway import app
 from gateway.core.subscriptions import MOST_PARTS
 from gateway.upstream import backoff, listener
 from gateway.upstream.listening import PATIENCE
@@ -18,12 +19,14 @@ from tests.support.scripted import ScriptedUpstream, Wire
 from tests.support.stream_client import ACKNOWLEDGED, SUBSCRIPTION, OpenStream, listening, opened
 
 QUICK = (0.001,)
+HASTY = {"server": {"drain": "100ms"}}
 
 
 @pytest.fixture(autouse=True)
 def quick_reconnections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "PAUSES_S", QUICK)
     monkeypatch.setattr(backoff, "PAUSES_S", QUICK)
+    monkeypatch.setattr(app, "_FAREWELL_S", 0.1)
 
 
 def tagged(method: str, id: str | int, **params: Any) -> dict[str, Any]:
@@ -333,8 +336,8 @@ async def test_a_listener_that_leaves_while_it_subscribes_leaves_no_subscription
             await upstream.until(lambda: not upstream.subscribed)
 
 
-async def test_a_server_that_never_answers_a_subscription_delays_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with served() as (upstream, front):
+async def test_a_server_that_never_answers_a_subscription_delays_nobody_else() -> None:
+    async with served(settings=HASTY) as (upstream, front):
         upstream.on("resources/subscribe", lambda wire: wire.hang(), times=1)
         asked = {"resourceSubscriptions": ["note://slow"]}
         async with asking(front, asked):
@@ -517,7 +520,7 @@ async def test_a_list_change_makes_the_gateway_look_at_the_headers_of_tools_agai
 
 
 async def test_at_shutdown_a_stream_is_cancelled_completed_and_closed() -> None:
-    async with served() as (upstream, front):
+    async with served(settings=HASTY) as (upstream, front):
         async with listening(front, id="L1", uris=["note://1"]) as stream:
             upstream.on("resources/unsubscribe", lambda wire: wire.hang())  # not even that delays the end
             front.gateway.end_streams()
