@@ -38,6 +38,7 @@ PROFILES: Mapping[str, Callable[[], AbstractContextManager[Process]]] = {
     "legacy-python-2025-03-26": lambda: legacy_python("--version", "2025-03-26"),
     "legacy-typescript": legacy_typescript,
     "legacy-typescript-uncorrelated": lambda: legacy_typescript("--uncorrelated"),
+    "legacy-typescript-resumable-2025-06-18": lambda: legacy_typescript("--event-store", "--version", "2025-06-18"),
     "modern-python": modern_python,
 }
 """The servers that are put behind the gateway, by the name under which tests report them."""
