@@ -30,6 +30,7 @@ _MAX_REDIRECTS = 5
 _FOLLOWED = (307, 308)
 _REDIRECTS = (300, 301, 302, 303, 305)
 _GONE = (404, 405, 410)
+_READ_AHEAD_BYTES = 65_536  # of an answer that its client is slow to take; aiohttp holds up to three times as much
 _MAX_HEADER_BYTES = 65_536
 _MAX_BYTES_BODY = 2**20  # aiohttp warns of a larger one, and would write it in one piece
 _ACCEPT = {"Accept": "application/json, text/event-stream"}
@@ -169,6 +170,7 @@ class UpstreamHttp:
             headers=self._headers,
             timeout=aiohttp.ClientTimeout(total=None, connect=self._connect_timeout_s),
             trust_env=False,
+            read_bufsize=_READ_AHEAD_BYTES,
             max_line_size=_MAX_HEADER_BYTES,
             max_field_size=_MAX_HEADER_BYTES,
         )
