@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.core.era import Era
+from gateway.core.inbound_request import InboundRequest
 from gateway.core.principal import Caller
 from gateway.core.request_state import RequestStateSealer, digest
 from gateway.upstream.any_era import AnyEraUpstream
@@ -20,7 +21,7 @@ from gateway.upstream.modern import ModernOptions, ModernUpstream
 from gateway.upstream.modern_listening import ModernSource
 from gateway.upstream.modern_rounds import ModernRounds
 from gateway.upstream.pool_limits import PoolLimits, Reuse
-from gateway.upstream.subscriptions import OnChange, Reports, Source, StreamLimit, Subscriptions
+from gateway.upstream.subscriptions import Key, OnChange, Reports, Source, StreamLimit, Subscriptions
 
 _LONGEST_WAIT_S: Final = 10.0
 """How long a call waits for room, although it would wait longer for a process to start."""
@@ -83,12 +84,15 @@ def build_upstream(
         passed = credentials(caller).get("Authorization")
         return caller.principal.id, digest(passed) if passed else ""
 
-    def open_source(caller: Caller, reports: Reports) -> Source:
+    def key_of(request: InboundRequest, caller: Caller) -> Key:
+        return owner(caller), legacy.kind_of_listener(request) if resolver.known != "modern" else ""
+
+    def open_source(request: InboundRequest, caller: Caller, reports: Reports) -> Source:
         if resolver.known != "modern":
-            return legacy.source(caller, reports)
+            return legacy.source(request, caller, reports)
         return ModernSource(plan.name, lambda request, stream: modern.serve(request, caller, stream), reports)
 
-    subscriptions = Subscriptions(owner, open_source, limit, background, on_change)
+    subscriptions = Subscriptions(key_of, open_source, limit, background, on_change)
     legacy = LegacyUpstream(
         http,
         _legacy_options(plan),

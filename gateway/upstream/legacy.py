@@ -27,7 +27,7 @@ from gateway.upstream.legacy_results import LegacyResults
 from gateway.upstream.legacy_rounds import LegacyRounds, UrlRound
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
 from gateway.upstream.legacy_sessions import LegacySessions, Wanted
-from gateway.upstream.listening import LegacySource
+from gateway.upstream.listening import LegacySource, ListeningSessions
 from gateway.upstream.preparation import Preparation
 from gateway.upstream.subscriptions import Reports
 from gateway.upstream.transport import Transport
@@ -93,12 +93,16 @@ class LegacyUpstream:
         session = await self._sessions.lease(self._sessions.wanted(request, caller))
         self._sessions.release(session, clean=True)
 
-    def source(self, caller: Caller, reports: Reports) -> LegacySource:
+    def kind_of_listener(self, request: InboundRequest) -> str:
+        """What the listeners of one caller must have in common to share a source."""
+        return self._sessions.kind_of_listener(request)
+
+    def source(self, request: InboundRequest, caller: Caller, reports: Reports) -> LegacySource:
         """Where the changes for a caller's listeners come from."""
-        wanted = self._sessions.wanted_for_listening(caller)
-        open_session = partial(self._sessions.open_unheard, wanted)
+        wanted = self._sessions.wanted_for_listening(request, caller)
+        sessions = ListeningSessions(partial(self._sessions.open_to_listen, wanted), self._sessions.end_listening)
         found = partial(self._note_change, key=wanted.key)
-        return LegacySource(self.name, open_session, self._options.watch_s, found, reports, self._background)
+        return LegacySource(self.name, sessions, self._options.watch_s, found, reports, self._background)
 
     def sweep(self) -> None:
         """End sessions that have been idle for too long."""

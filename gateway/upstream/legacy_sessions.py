@@ -148,10 +148,37 @@ class LegacySessions:
         """Open a session that is not one of the pool's; whoever wants its GET stream reads it."""
         return await self._handshake.open(wanted.key, wanted.introduction)
 
-    def wanted_for_listening(self, caller: Caller) -> Wanted:
-        """The session on which changes are heard: nothing is asked on it."""
+    def kind_of_listener(self, request: InboundRequest) -> str:
+        """What the listeners of one caller must have in common to share a session."""
+        return canonical(request.capabilities) if self._is_sticky else ""
+
+    def wanted_for_listening(self, request: InboundRequest, caller: Caller) -> Wanted:
+        """The session on which changes are heard: nothing is asked on it.
+
+        Where all requests of a user share a session it is that one, since what the server keeps in a session it may
+        tell of there alone.
+        """
+        if self._is_sticky:
+            return self.wanted(request, caller)
         key = SessionKey(caller.principal.id, self._credentials_digest(caller), "{}")
         return Wanted(key, Introduction({}, GATEWAY_INFO, self.credentials(caller)), is_exclusive=False)
+
+    async def open_to_listen(self, wanted: Wanted) -> LegacySession:
+        """Open a session to listen on; give it back with `end_listening`. Raises like `lease`."""
+        if not self._is_sticky:
+            return await self.open_unheard(wanted)
+        return await self._pool.lease(wanted.key, lambda: self._open(wanted), exclusive=False)
+
+    async def end_listening(self, session: LegacySession) -> None:
+        """Nobody listens on a session any more."""
+        if self._is_sticky:
+            self._pool.release(session, clean=True)
+        else:
+            await session.close()
+
+    @property
+    def _is_sticky(self) -> bool:
+        return self._options.pool.reuse == "sticky"
 
     def credentials(self, caller: Caller) -> Mapping[str, str]:
         """The headers that carry the credential for a caller's request."""

@@ -30,20 +30,20 @@ class Listener:
 
     Args:
         session: whose stream.
-        on_reopened: told when the stream is open again after it was not, so that something may have been missed.
 
     Attributes:
         is_open: whether the stream is open now.
         was_open: whether it ever was.
         ended: done when there is no stream to be had, or none any more.
+        on_reopened: told when the stream is open again after it was not, so that something may have been missed.
     """
 
-    def __init__(self, session: LegacySession, on_reopened: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, session: LegacySession) -> None:
         self.is_open = False
         self.was_open = False
         self.ended = asyncio.Event()
         self._session = session
-        self._on_reopened = on_reopened
+        self.on_reopened: set[Callable[[], None]] = set()
         self._backoff = Backoff(PAUSES_S)
         self._settled = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -129,7 +129,8 @@ class Listener:
     def _open(self) -> None:
         self._backoff.opened()
         if self.was_open:
-            self._on_reopened()
+            for tell in tuple(self.on_reopened):
+                tell()
         self.is_open = self.was_open = True
         self._settled.set()
 

@@ -5,7 +5,9 @@ subscribes again, and the listeners are told that something may have been missed
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -28,13 +30,29 @@ log = structlog.get_logger()
 PATIENCE: Final = 8
 """How often in a row a server may refuse a new session, as one of another era or for another credential would."""
 
+LOOK_S: Final = 30.0
+"""How often a session that others use as well is looked at, lest it was given up though its stream is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListeningSessions:
+    """Where sessions to listen on come from.
+
+    Args:
+        open: opens one; nobody listens on it yet, though its stream may be read already.
+        end: takes one back.
+    """
+
+    open: Callable[[], Awaitable[LegacySession]]
+    end: Callable[[LegacySession], Awaitable[None]]
+
 
 class LegacySource:
     """The changes of one legacy server, for the listeners of one principal.
 
     Args:
         name: of the server, as configured.
-        open_session: opens a session that nobody else uses, without a listener.
+        sessions: where the session comes from.
         watch_s: seconds between two looks at lists whose changes the server does not tell; None: never.
         on_change: told of changes that the gateway found by looking.
         reports: told of gaps, and of the end.
@@ -44,14 +62,14 @@ class LegacySource:
     def __init__(
         self,
         name: str,
-        open_session: Callable[[], Awaitable[LegacySession]],
+        sessions: ListeningSessions,
         watch_s: float | None,
         on_change: Callable[[JsonObject], None],
         reports: Reports,
         background: Background,
     ) -> None:
         self._name = name
-        self._open_session = open_session
+        self._sessions = sessions
         self._reports = reports
         self._background = background
         self._watcher = ListWatcher(watch_s, self.ask, self._is_told, on_change) if watch_s is not None else None
@@ -104,7 +122,7 @@ class LegacySource:
         if self._session is not None:
             if not self._session.is_dead:
                 await self._resources.close()
-            await self._session.close()
+            await self._end(self._session)
 
     async def ask(self, method: str, params: JsonObject | None) -> Json:
         """Make a request on the session; on another if the server has forgotten it. Raises one of its failures."""
@@ -145,28 +163,42 @@ class LegacySource:
             opening.exception()  # whoever waited has it, and maybe nobody did
 
     async def _open(self) -> LegacySession:
-        session = await self._open_session()
+        session = await self._sessions.open()
         before, self._session, self._listener = self._session, session, None
         if session.id is not None:
-            self._listener = session.listener = Listener(session, self._reports.missed)
+            self._listener = session.listener if isinstance(session.listener, Listener) else Listener(session)
+            session.listener = self._listener
+            self._listener.on_reopened.add(self._reports.missed)
             await self._listener.opened()
         if before is not None:
-            self._background.run(before.close())
+            self._background.run(self._end(before))
             await self._resources.renew(session.ask)
             if self._listener is not None and not self._listener.ended.is_set():
                 self._reports.missed()
         return session
+
+    async def _end(self, session: LegacySession) -> None:
+        if isinstance(session.listener, Listener):
+            session.listener.on_reopened.discard(self._reports.missed)
+        await self._sessions.end(session)
 
     async def _keep(self) -> None:
         """Whenever the stream is gone for good, begin again with a new session."""
         backoff = Backoff()
         while self._listener is not None:
             backoff.opened()
-            await self._listener.ended.wait()
+            await self._lost(self._listener)
             await asyncio.sleep(backoff.next_s())
             if (failure := await self._renew(backoff)) is not None:
                 self._reports.lost(failure)
                 return
+
+    async def _lost(self, listener: Listener) -> None:
+        """Return when the stream is gone for good, or the session: another may have given that up."""
+        while not listener.ended.is_set() and self._session is not None and not self._session.is_dead:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await listener.ended.wait()
 
     async def _renew(self, backoff: Backoff) -> UpstreamError | UpstreamRefused | None:
         """Open another session, as soon as there is one to be had; says why if there will be none."""

@@ -8,7 +8,7 @@ promised can be delivered no longer, so that the client asks anew.
 
 import asyncio
 from collections.abc import Callable, Hashable
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
@@ -22,6 +22,9 @@ from gateway.wire.jsonrpc import JsonObject, notification
 
 MERGE_S: Final = 0.05
 """How long a change waits for others like it."""
+
+Key: TypeAlias = tuple[Hashable, str]
+"""Whose a request is, and what kind of client it comes from."""
 
 _MOST_PENDING: Final = 1000
 _RETRY_AFTER_S: Final = "30"
@@ -133,8 +136,9 @@ class Subscriptions:
     """The listeners of one upstream.
 
     Args:
-        key_of: which callers share a source.
-        open_source: makes the source for a caller; it is told where to report to.
+        key_of: whose a request is, and what kind of client it comes from: requests that are equal in this share a
+            source.
+        open_source: makes the source for a request; it is told where to report to.
         limit: how many listeners the process may have.
         background: where listeners are waved off that nobody waits for.
         on_change: told of every change before the listeners are, whether or not there are any; None: some may have
@@ -143,8 +147,8 @@ class Subscriptions:
 
     def __init__(
         self,
-        key_of: Callable[[Caller], Hashable],
-        open_source: Callable[[Caller, Reports], Source],
+        key_of: Callable[[InboundRequest, Caller], Key],
+        open_source: Callable[[InboundRequest, Caller, Reports], Source],
         limit: StreamLimit,
         background: Background,
         on_change: OnChange,
@@ -154,7 +158,7 @@ class Subscriptions:
         self._limit = limit
         self._background = background
         self._on_change = on_change
-        self._groups: dict[Hashable, _Group] = {}
+        self._groups: dict[Key, _Group] = {}
         self._pending: dict[tuple[Hashable, Change], JsonObject | None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._is_ending = False
@@ -170,8 +174,8 @@ class Subscriptions:
             UpstreamRefused, UpstreamError: the upstream cannot be listened to at all, or no longer.
         """
         with self._limit:
-            key = self._key_of(caller)
-            group = self._groups.get(key) or self._open_group(key, caller)
+            key = self._key_of(request, caller)
+            group = self._groups.get(key) or self._open_group(key, request, caller)
             group.members += 1
             granted = Filter()
             try:
@@ -192,7 +196,7 @@ class Subscriptions:
 
         Args:
             message: the notification.
-            owner: the key of the callers on whose session it was heard.
+            owner: whose session it was heard on.
         """
         self._on_change(message)
         if not self._groups:
@@ -237,26 +241,26 @@ class Subscriptions:
             self._timer.cancel()
             self._timer = None
         pending, self._pending = self._pending, {}
-        for key, group in self._groups.items():
+        for (listener, _), group in self._groups.items():
             for stream in group.streams:
                 for (owner, change), params in pending.items():
-                    is_own = owner == key
+                    is_own = owner == listener
                     if stream.subscription.offer(change, params if is_own else None, may_know_parts=is_own):
                         stream.is_due.set()
 
     # --- those who share a source ---
 
-    def _open_group(self, key: Hashable, caller: Caller) -> _Group:
+    def _open_group(self, key: Key, request: InboundRequest, caller: Caller) -> _Group:
         group = _Group(
-            lambda message: self.publish(message, key),
+            lambda message: self.publish(message, key[0]),
             lambda: self._forget(key, group),
             lambda: self._on_change(None),
         )
-        group.source = self._open_source(caller, group)
+        group.source = self._open_source(request, caller, group)
         self._groups[key] = group
         return group
 
-    def _forget(self, key: Hashable, group: _Group) -> None:
+    def _forget(self, key: Key, group: _Group) -> None:
         if self._groups.get(key) is group:
             del self._groups[key]
 

@@ -9,7 +9,8 @@ import pytest
 
 from gateway import app
 from gateway.core.subscriptions import MOST_PARTS
-from gateway.upstream import backoff, listener
+from gateway.upstream import backoff, legacy_session, listener
+from gateway.upstream import listening as legacy_listening
 from gateway.upstream.listening import PATIENCE
 from tests.support.changing_server import PROMPTS, TOOLS, UPDATED, ChangingUpstream, served, sessions_of
 from tests.support.gateway_app import Front, gateway_for
@@ -19,6 +20,7 @@ from tests.support.scripted import ScriptedUpstream, Wire
 from tests.support.stream_client import ACKNOWLEDGED, SUBSCRIPTION, OpenStream, listening, opened
 
 QUICK = (0.001,)
+ASKS: dict[str, Any] = {"elicitation": {}}
 HASTY = {"server": {"drain": "100ms"}}
 
 
@@ -498,6 +500,59 @@ async def test_a_credential_that_no_longer_counts_ends_the_streams_that_rest_on_
             (last,) = await stream.rest()
             assert "authorization" in last["error"]["message"]
         await until_quiet(front)
+
+
+# --- one session for everything ---
+
+STICKY: dict[str, Any] = {"sessions": {"reuse": "sticky"}}
+
+
+async def test_where_a_user_has_one_session_it_is_the_one_that_is_listened_on() -> None:
+    async with served(**STICKY) as (upstream, front):
+
+        @upstream.on("tools/call")
+        async def toggle(wire: Wire) -> None:
+            """Tells the session of the call about what it is subscribed to, as the reference server does."""
+            assert upstream.subscribed == {(wire.request.session, "note://1"): 1}
+            await upstream.tell(UPDATED, wire.request.session, uri="note://1")
+            await wire.result({"content": []})
+
+        async with listening(front, uris=["note://1"], capabilities=ASKS) as stream:
+            await front.call(capabilities=ASKS)
+            assert await stream.message() == tagged(UPDATED, 1, uri="note://1")
+        await upstream.seen("resources/unsubscribe")
+        await until_quiet(front)
+        assert upstream.sessions == {"sess-1"}
+        assert not upstream.received("DELETE")
+
+
+async def test_clients_of_different_kinds_listen_on_different_sessions() -> None:
+    async with served(**STICKY) as (upstream, front):
+        async with (
+            listening(front, id="a", uris=["note://1"], capabilities=ASKS) as asked,
+            listening(front, id="b", uris=["note://1"]) as plain,
+            listening(front, id="c", uris=["note://1"]) as plain_too,
+        ):
+            assert sorted(upstream.subscribed.values()) == [1, 1]
+            await upstream.tell(UPDATED, "sess-1", uri="note://1")
+            for stream, id in ((asked, "a"), (plain, "b"), (plain_too, "c")):
+                assert await stream.message() == tagged(UPDATED, id, uri="note://1")
+        await until_quiet(front)
+
+
+async def test_a_shared_session_that_breaks_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(legacy_listening, "LOOK_S", 0.01)
+    async with served(**STICKY) as (upstream, front), listening(front, uris=["note://1"]) as stream:
+        upstream.on("ping", lambda wire: wire.hang())
+        upstream.on("tools/call", lambda wire: wire.hang(), times=1)
+        monkeypatch.setattr(legacy_session, "_NOTE_TIMEOUT_S", 0.05)
+        async with opened(front, "tools/call", {"name": "echo", "arguments": {}}):
+            await upstream.seen("tools/call")
+        await upstream.seen("notifications/cancelled")
+        assert (await front.call()).text == "hi"  # on another session, since the first one does not answer
+        assert await stream.message() == tagged(TOOLS, 1)
+        await upstream.until(lambda: upstream.subscribed[("sess-2", "note://1")] == 1)
+        await upstream.until(lambda: set(upstream.streams) == {"sess-2"})
 
 
 # --- what the gateway itself makes of a change ---

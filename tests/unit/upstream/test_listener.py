@@ -90,8 +90,10 @@ class FakeSession:
 
 
 def listening_to(session: FakeSession, on_reopened: list[int] | None = None) -> Listener:
-    told = [] if on_reopened is None else on_reopened
-    return Listener(session, lambda: told.append(session.gets))  # type: ignore[arg-type]
+    heard = Listener(session)  # type: ignore[arg-type]
+    if on_reopened is not None:
+        heard.on_reopened.add(lambda: on_reopened.append(session.gets))
+    return heard
 
 
 @pytest.fixture(autouse=True)

@@ -70,10 +70,14 @@ class Desk:
         self.background = Background()
         self.changes: list[JsonObject | None] = []
         self.subscriptions = Subscriptions(
-            lambda caller: caller.authorization, self._open, StreamLimit(most), self.background, self.changes.append
+            lambda _request, caller: (caller.authorization, ""),
+            self._open,
+            StreamLimit(most),
+            self.background,
+            self.changes.append,
         )
 
-    def _open(self, _caller: Caller, reports: Reports) -> FakeSource:
+    def _open(self, _request: InboundRequest, _caller: Caller, reports: Reports) -> FakeSource:
         self.sources.append(FakeSource(reports, self.gate))
         return self.sources[-1]
 
