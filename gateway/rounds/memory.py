@@ -3,11 +3,13 @@
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from gateway.core.exchange import lost
+from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Principal
 from gateway.errors import ProtocolError
 from gateway.wire import codes
@@ -18,8 +20,27 @@ _RETRY_AFTER_S: Final = 10
 class Round(Protocol):
     """Something that waits for its client."""
 
+    @property
+    def is_resumable(self) -> bool:
+        """Whether another replica could go on with it."""
+
     async def expire(self) -> None:
         """Nobody came back in time."""
+
+    async def drop(self) -> None:
+        """Let go of it without a word to the server: another replica goes on with it."""
+
+
+class OwnerLost(Exception):  # noqa: N818 -- an event: this replica takes the round over
+    """The replica that kept a round is dead, and this one has claimed the round.
+
+    Args:
+        is_posted: whether the answers have been delivered to the server already.
+    """
+
+    def __init__(self, *, is_posted: bool) -> None:
+        super().__init__()
+        self.is_posted = is_posted
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +74,22 @@ class MemoryRounds:
     Args:
         limits: how many, and for how long.
         run: runs work in the background.
+        on_timeout: called with the handle of a round that nobody came back for; by default the round is expired.
 
     Attributes:
         owner: names this process in the tokens that it seals.
     """
 
-    def __init__(self, limits: RoundLimits, run: Callable[[Any], object]) -> None:
+    def __init__(
+        self,
+        limits: RoundLimits,
+        run: Callable[[Any], object],
+        on_timeout: Callable[[str], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
         self.owner = secrets.token_hex(8)
         self.limits = limits
         self._run = run
+        self._on_timeout = on_timeout or self._expire
         self._entries: dict[str, _Entry] = {}
         self._resumed = 0
         self._by_principal: Counter[str] = Counter()
@@ -96,7 +124,7 @@ class MemoryRounds:
             Its handle, 128 random bits, good for one claim.
         """
         handle = secrets.token_urlsafe(16)
-        timer = asyncio.get_running_loop().call_later(self.limits.ttl_s, self._expire, handle)
+        timer = asyncio.get_running_loop().call_later(self.limits.ttl_s, self._time_out, handle)
         self._entries[handle] = _Entry(round_, principal.id, upstream, timer)
         self._by_principal[principal.id] += 1
         self._by_upstream[upstream] += 1
@@ -130,15 +158,45 @@ class MemoryRounds:
         self._discount(self._by_upstream, entry.upstream)
         return entry.round
 
+    async def acquire(self, handle: str) -> Any:
+        """`claim`, as a directory does that must ask others first."""
+        return self.claim(handle)
+
+    async def note_posted(self, handle: str) -> None:
+        """The server has taken the answers: of interest only to who would take over."""
+
+    def running(self, _handle: str, _round: Round) -> AbstractContextManager[None]:
+        """While a claimed round is worked on."""
+        return nullcontext()
+
+    async def forward(self, *_retry: object) -> Outcome:
+        """A round that is not here is nowhere.
+
+        Raises:
+            ProtocolError: `lost`.
+        """
+        raise lost()
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Every round with its handle."""
+        return [(handle, entry.round) for handle, entry in self._entries.items()]
+
+    def handles(self) -> list[str]:
+        """The handle of every round."""
+        return list(self._entries)
+
     async def close(self) -> None:
         """End every round, as if nobody had come back."""
         rounds: list[Awaitable[None]] = [self.claim(handle).expire() for handle in list(self._entries)]
         await asyncio.gather(*rounds, return_exceptions=True)
 
-    def _expire(self, handle: str) -> None:
+    def _time_out(self, handle: str) -> None:
+        self._run(self._on_timeout(handle))
+
+    async def _expire(self, handle: str) -> None:
         round_ = self.claim(handle)
         if round_ is not None:
-            self._run(round_.expire())
+            await round_.expire()
 
     def _discount(self, counter: Counter[str], key: str) -> None:
         counter[key] -= 1

@@ -1,0 +1,83 @@
+"""Shows the other replicas that this one lives, and notices when it looked dead to them.
+
+Rule: a replica is dead when its key is gone. One that comes to and finds its own key gone has been taken for dead:
+others may have claimed its rounds, so it asks before it acts on any of them.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from gateway.store.connection import SharedStore, StoreDown
+
+log = structlog.get_logger()
+
+BEAT_S: Final = 1.0
+TTL_S: Final = 5.0
+"""How long a silent replica counts as alive."""
+
+
+class Heartbeat:
+    """The heartbeat of one replica, and the look at those of others.
+
+    Args:
+        store: where they show.
+        replica: this one.
+        on_lapse: called when this replica has been taken for dead, before it shows itself again.
+        on_beat: called with each beat that came through.
+    """
+
+    def __init__(
+        self,
+        store: SharedStore,
+        replica: str,
+        on_lapse: Callable[[], Awaitable[None]],
+        on_beat: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._store = store
+        self._replica = replica
+        self._on_lapse = on_lapse
+        self._on_beat = on_beat
+        self._has_shown = False
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            try:
+                await self.beat()
+            except StoreDown:
+                pass
+            except Exception:
+                log.exception("heartbeat failed")
+            await asyncio.sleep(BEAT_S)
+
+    async def beat(self) -> None:
+        """Show that this replica lives.
+
+        Raises:
+            StoreDown: nobody can see it now.
+        """
+        key, ttl_ms = self._key(self._replica), int(TTL_S * 1000)
+        if not await self._store.probe("SET", key, "1", "XX", "PX", ttl_ms):
+            if self._has_shown:
+                log.warning("taken for dead by other replicas")
+                await self._on_lapse()
+            await self._store.probe("SET", key, "1", "PX", ttl_ms)
+            self._has_shown = True
+        await self._on_beat()
+
+    async def is_alive(self, replica: str) -> bool:
+        """Whether a replica lives. Raises StoreDown."""
+        return bool(await self._store.execute("EXISTS", self._key(replica)))
+
+    async def stop(self) -> None:
+        """Let the others know at once that this replica is gone."""
+        try:
+            await self._store.execute("DEL", self._key(self._replica))
+        except StoreDown:
+            return
+
+    def _key(self, replica: str) -> str:
+        return self._store.key("alive", replica)

@@ -1,0 +1,237 @@
+"""The directory of many replicas: each keeps its own rounds, and the shared store says where they are and whose.
+
+Rule: a round is acted upon after it has been claimed in the store. If the store cannot be reached, the replica that
+keeps a round may still go on with it; every other one must wait for the store.
+A plain call, and a question that is asked, cost no command.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final
+
+import structlog
+
+from gateway.core.claims import Claim
+from gateway.core.inbound_request import InboundRequest
+from gateway.core.outcome import Outcome
+from gateway.core.principal import Caller, Principal
+from gateway.core.relay import (
+    Cancel,
+    Done,
+    Ended,
+    Message,
+    Notice,
+    Serve,
+    Still,
+    Unknown,
+    Working,
+    caller_members,
+    request_members,
+)
+from gateway.core.request_state import RequestState, refused
+from gateway.core.tokens import Sealer
+from gateway.rounds.claims import Claims
+from gateway.rounds.heartbeat import Heartbeat
+from gateway.rounds.inbox import Inbox
+from gateway.rounds.memory import MemoryRounds, OwnerLost, Round, RoundLimits
+from gateway.rounds.owner import Owner, ServeUpstream
+from gateway.rounds.relayer import ClientStream, OwnerDied, Relayer
+from gateway.store.connection import SharedStore, StoreDown
+
+log = structlog.get_logger()
+
+_PAUSE_S: Final = 1.0
+
+
+class SharedRounds:
+    """The suspended rounds of this replica, and the way to those of the others.
+
+    Args:
+        limits: how many this replica keeps, and for how long.
+        store: what the replicas share.
+        sealer: seals what replicas tell each other.
+        serve: serves a request of an upstream by name.
+        run: runs work in the background.
+    """
+
+    def __init__(
+        self,
+        limits: RoundLimits,
+        store: SharedStore,
+        sealer: Sealer,
+        serve: ServeUpstream,
+        run: Callable[[Any], asyncio.Task[None]],
+    ) -> None:
+        self._here = MemoryRounds(limits, run, on_timeout=self._expire)
+        self.owner = self._here.owner
+        self.limits = limits
+        self.admit, self.keep = self._here.admit, self._here.keep
+        self.occupied, self.find = self._here.occupied, self._here.find
+        self._store = store
+        self._run = run
+        self._running: dict[str, Round] = {}
+        self._seized: dict[str, float] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._claims = Claims(store, self.owner, limits.ttl_s)
+        self._heartbeat = Heartbeat(store, self.owner, self._check_claims, self._tidy)
+        self._inbox = Inbox(store, self.owner, sealer, self._receive)
+        self._relayer = Relayer(self._inbox.send, self._heartbeat.is_alive, run)
+        self._relayed = Owner(self._inbox.send, serve, run, time.monotonic)
+
+    def __len__(self) -> int:
+        return len(self._here)
+
+    @property
+    def ttl_s(self) -> float:
+        """Seconds for which a round waits."""
+        return self.limits.ttl_s
+
+    # --- a round that is here ---
+
+    async def acquire(self, handle: str) -> Any:
+        """Take a round out: of any number of replicas exactly one gets it, the others get None."""
+        round_ = self._here.claim(handle)
+        if round_ is None:
+            return None
+        try:
+            claim = await self._claims.take(handle)
+        except StoreDown:
+            return round_  # nobody else can claim it now
+        except BaseException:
+            self._run(round_.expire())
+            raise
+        if claim.replica == self.owner:
+            return round_
+        await round_.drop()
+        return None
+
+    async def note_posted(self, handle: str) -> None:
+        """The server has taken the answers to a round of ours."""
+        try:
+            await self._claims.note_posted(handle)
+        except StoreDown:
+            return  # who takes over from us will deliver them again, to a server that has no such question any more
+
+    @contextmanager
+    def running(self, handle: str, round_: Round) -> Iterator[None]:
+        """While a claimed round is worked on: should this replica be taken for dead meanwhile, it asks whose it is."""
+        self._running[handle] = round_
+        try:
+            yield
+        finally:
+            del self._running[handle]
+
+    # --- a round that is elsewhere ---
+
+    async def forward(
+        self, upstream: str, state: RequestState, request: InboundRequest, caller: Caller, client: ClientStream
+    ) -> Outcome:
+        """Have a retry served by the replica that keeps its round.
+
+        Raises:
+            OwnerLost: that one is dead, and the round has been claimed by this one.
+            ProtocolError: the round is used; or what the owner refused.
+            StoreDown: the store cannot be reached; the retry may be sent again.
+            UpstreamError: as the owner says.
+        """
+        owner = state.owner
+        while True:
+            if await self._heartbeat.is_alive(owner):
+                relay = secrets.token_urlsafe(12)
+                members = request_members(request), caller_members(caller)
+                serve = Serve(relay, self.owner, upstream, state.handle, *members)
+                try:
+                    return await self._relayer.relay(serve, owner, client)
+                except OwnerDied:
+                    log.info("owner died while it was relayed", upstream=upstream)
+            if (claim := await self._seize(state.handle, owner)) is not None:
+                raise OwnerLost(is_posted=claim.is_posted)
+
+    async def _seize(self, handle: str, owner: str) -> Claim | None:
+        """Claim a round whose owner is dead; None: look again.
+
+        Raises:
+            ProtocolError: somebody who lives has claimed it.
+        """
+        found = await self._claims.take(handle)
+        if found.replica == self.owner:
+            if handle in self._seized:
+                raise refused("used or expired")
+            taken: Claim | None = found
+            before = None
+        else:
+            if found.replica != owner and await self._heartbeat.is_alive(found.replica):
+                raise refused("used or expired")
+            taken, before = await self._claims.take_from(found, handle), found
+        if taken is None:
+            return None
+        if await self._heartbeat.is_alive(owner):
+            await self._claims.give_back(taken, handle, to=before)
+            return None
+        self._seized[handle] = time.monotonic() + self.ttl_s
+        return taken
+
+    # --- this replica among others ---
+
+    def start(self) -> None:
+        """Show that this replica lives, and read what the others send."""
+        self._tasks = [self._run(self._heartbeat.run()), self._run(self._inbox.read())]
+
+    @property
+    def relayed(self) -> int:
+        """How many retries other replicas have us serve."""
+        return len(self._relayed)
+
+    async def hand_over(self) -> None:
+        """Let go of every round that another replica can go on with, and tell the others that this one is gone."""
+        await asyncio.gather(*(self._let_go(handle) for handle in self._here.handles()))
+        await self._heartbeat.stop()
+
+    async def close(self) -> None:
+        """Hand over what can be, end the rest, and leave the store."""
+        await self.hand_over()
+        await self._here.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._heartbeat.stop()
+        await self._store.close()
+
+    async def _let_go(self, handle: str) -> None:
+        round_ = self._here.find(handle)
+        if round_ is not None and round_.is_resumable:
+            self._here.claim(handle)
+            await round_.drop()
+
+    def _receive(self, message: Message) -> None:
+        match message:
+            case Serve() | Still() | Cancel() | Done():
+                self._relayed.receive(message)
+            case Notice() | Ended() | Unknown() | Working():
+                self._relayer.receive(message)
+
+    async def _tidy(self) -> None:
+        """Done with every beat."""
+        self._relayed.sweep()
+        now_s = time.monotonic()
+        for handle in [handle for handle, until_s in self._seized.items() if until_s < now_s]:
+            del self._seized[handle]
+        await self._inbox.tidy()
+        await self._relayer.flush()
+
+    async def _check_claims(self) -> None:
+        """This replica was taken for dead: let go of every round that another one has claimed since."""
+        for handle, round_ in [*self._running.items(), *self._here.items()]:
+            claim = await self._claims.of(handle)
+            if claim is not None and claim.replica != self.owner:
+                self._here.claim(handle)
+                await round_.drop()
+
+    async def _expire(self, handle: str) -> None:
+        """Nobody came back in time."""
+        round_ = await self.acquire(handle)
+        if round_ is not None:
+            await round_.expire()

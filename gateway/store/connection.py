@@ -1,0 +1,166 @@
+"""The connection to the shared store: bounded in time, counted, and quick to say that the store is down.
+
+Rule: a command is sent once. Whether it was executed when its answer is lost, the caller must be able to bear.
+While the store is known to be down, commands fail at once; `probe` finds out when it is back.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import structlog
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError, ResponseError
+
+from gateway.errors import ProtocolError
+from gateway.store.urls import to_redis_url
+from gateway.wire import codes
+
+log = structlog.get_logger()
+
+Argument: TypeAlias = str | bytes | int
+
+RETRY_AFTER_S: Final = 2
+"""When a client may come back that needed a store which is down."""
+
+_DOWN: Final = frozenset(
+    {"LOADING", "MASTERDOWN", "READONLY", "OOM", "NOAUTH", "NOPERM", "WRONGPASS", "CLUSTERDOWN", "MISCONF"}
+)
+_CONNECT_S: Final = 1.0
+_COMMAND_S: Final = 2.0
+_MAX_CONNECTIONS: Final = 64
+
+
+class StoreDown(ProtocolError):
+    """What was asked for needs the store, and the store cannot be reached."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            codes.INTERNAL_ERROR,
+            "The store that the gateway's replicas share cannot be reached; send the same request again",
+            {"reason": "store", "retryable": True},
+            status=503,
+            reason="store",
+            headers=(("retry-after", str(RETRY_AFTER_S)),),
+        )
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What the store was asked: commands sent, those that failed, and bytes of their arguments."""
+
+    commands: int = 0
+    failures: int = 0
+    bytes_sent: int = 0
+
+
+class SharedStore:
+    """One Redis or Valkey server, or cluster endpoint, as a place for small sealed things.
+
+    Args:
+        url: `redis://`, `rediss://`, `valkey://` or `valkeys://`, with user, password, database and TLS options as the
+            `redis` package reads them.
+        namespace: begins every key.
+
+    Attributes:
+        is_up: whether the last command came through; commands fail at once while it is False.
+        traffic: counts.
+    """
+
+    def __init__(self, url: str, namespace: str) -> None:
+        self.is_up = True
+        self.traffic = Traffic()
+        self._namespace = namespace
+        self._url = to_redis_url(url)
+        self._client = self._connect(_COMMAND_S, _MAX_CONNECTIONS)
+        self._waiting: Redis | None = None
+        self._on_change: list[Callable[[bool], None]] = []
+
+    def key(self, *parts: str) -> str:
+        """The name of something within the namespace."""
+        return ":".join((self._namespace, *parts))
+
+    def on_change(self, told: Callable[[bool], None]) -> None:
+        """Have somebody told when the store goes down or comes back."""
+        self._on_change.append(told)
+
+    async def execute(self, *command: Argument) -> Any:
+        """Send a command.
+
+        Raises:
+            StoreDown: no answer, or none in time; the command may have been executed all the same.
+        """
+        if not self.is_up:
+            raise StoreDown
+        return await self._send(self._client, command)
+
+    async def probe(self, *command: Argument) -> Any:
+        """Send a command although the store may be down. Raises like `execute`."""
+        return await self._send(self._client, command)
+
+    async def wait(self, block_s: float, *command: Argument) -> Any:
+        """Send a command that blocks at the store, on a connection of its own. Raises like `execute`."""
+        if self._waiting is None:
+            self._waiting = self._connect(block_s + _COMMAND_S, 1)
+        return await self._send(self._waiting, command)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for client in (self._client, self._waiting):
+            if client is not None:
+                await client.aclose()
+
+    def _connect(self, timeout_s: float, connections: int) -> Redis:
+        pool = BlockingConnectionPool.from_url(
+            self._url,
+            max_connections=connections,
+            timeout=_COMMAND_S,
+            socket_connect_timeout=_CONNECT_S,
+            socket_timeout=timeout_s,
+            retry=Retry(NoBackoff(), 0),  # its default would send commands again that have been executed
+            health_check_interval=0,
+        )
+        return Redis.from_pool(pool)
+
+    async def _send(self, client: Redis, command: tuple[Argument, ...]) -> Any:
+        self.traffic.commands += 1
+        self.traffic.bytes_sent += sum(len(part) if isinstance(part, str | bytes) else 8 for part in command)
+        try:
+            answer = await client.execute_command(*command)
+        except ResponseError as error:
+            if not _means_down(error):
+                raise
+            raise self._failed(error) from error
+        except (RedisError, OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            raise self._failed(error) from error
+        self._note(is_up=True)
+        return answer
+
+    def _failed(self, error: BaseException) -> StoreDown:
+        self.traffic.failures += 1
+        self._note(is_up=False, error=error)
+        return StoreDown()
+
+    def _note(self, *, is_up: bool, error: BaseException | None = None) -> None:
+        if is_up is self.is_up:
+            return
+        self.is_up = is_up
+        if is_up:
+            log.info("store back")
+        else:
+            log.warning("store down", error=type(error).__name__, said=_word(error))
+        for told in self._on_change:
+            told(is_up)
+
+
+def _means_down(error: ResponseError) -> bool:
+    """Whether the store answers but does not serve: it loads its data, lost its master, has no memory, or no access."""
+    return _word(error) in _DOWN
+
+
+def _word(error: BaseException | None) -> str | None:
+    """The word by which the store says what is wrong; the rest may hold anything."""
+    return str(error).partition(" ")[0] if isinstance(error, ResponseError) else None
