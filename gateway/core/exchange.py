@@ -22,6 +22,7 @@ from gateway.core.exchange_events import (
     Gather,
     Leg,
     Notified,
+    Overtaken,
     Post,
     Quieted,
     RequireInput,
@@ -32,6 +33,7 @@ from gateway.core.exchange_events import (
 )
 from gateway.core.notices import Notices
 from gateway.core.questions import Question, Questions, refusal
+from gateway.core.request_state import refused
 from gateway.core.transitions import HANDLERS, State
 from gateway.errors import GatewayError, ProtocolError
 from gateway.translate.capabilities import merge, missing_for
@@ -216,6 +218,14 @@ class Exchange:
         return self._abandon("nobody answered in time")
 
     def _forget_outcome(self, _event: Expired) -> list[Command]:
+        self.state = State.CLOSED
+        return []
+
+    def _give_up(self, _event: Overtaken) -> list[Command]:
+        self.state = State.CLOSED
+        return [Fail(refused("overtaken by another replica"))]
+
+    def _let_go(self, _event: Overtaken) -> list[Command]:
         self.state = State.CLOSED
         return []
 

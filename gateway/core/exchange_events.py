@@ -96,8 +96,13 @@ class Expired:
     """The client did not come back with answers in time, or the rounds are full, or the gateway ends."""
 
 
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """Another replica goes on with the call, or may: the server is told nothing more from here."""
+
+
 Event: TypeAlias = (
-    Responded | Asked | Notified | Withdrew | Quieted | Answered | Broke | ClientLeft | TimedOut | Expired
+    Responded | Asked | Notified | Withdrew | Quieted | Answered | Broke | ClientLeft | TimedOut | Expired | Overtaken
 )
 
 

@@ -14,6 +14,7 @@ from gateway.core.exchange_events import (
     ClientLeft,
     Expired,
     Notified,
+    Overtaken,
     Quieted,
     Responded,
     TimedOut,
@@ -48,6 +49,7 @@ _ROWS: Final[dict[type, tuple[str, str, str, str, str]]] = {
     ClientLeft: ("_cancel_call", "_cancel_call", IMPOSSIBLE, IMPOSSIBLE, "_ignore"),
     TimedOut: ("_time_out", "_time_out", IMPOSSIBLE, IMPOSSIBLE, "_ignore"),
     Expired: (IMPOSSIBLE, IMPOSSIBLE, "_expire", "_forget_outcome", "_ignore"),
+    Overtaken: ("_give_up", "_give_up", "_let_go", "_let_go", "_ignore"),
 }
 
 HANDLERS: Final[dict[tuple[State, type], str]] = {
@@ -76,6 +78,8 @@ LEADS_TO: Final[dict[str, tuple[Target, ...]]] = {
     "_time_out": (State.CLOSED,),
     "_expire": (State.CLOSED,),
     "_forget_outcome": (State.CLOSED,),
+    "_give_up": (State.CLOSED,),
+    "_let_go": (State.CLOSED,),
 }
 """For every handler, the states that it may leave the exchange in."""
 

@@ -196,15 +196,18 @@ class LegacyUpstream:
         return self._conclude(call, ending, request, caller)
 
     async def _retry(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
-        round_ = self._rounds.open(request, caller)
+        state = self._rounds.read(request, caller)
+        if not self._rounds.is_here(state):
+            return await self._rounds.forward(state, request, caller, client)
+        round_ = await self._rounds.claim(state, request)
         if isinstance(round_, UrlRound):
             return await self._retry_url_round(round_, request, caller, client)
         call = round_.call
         if call.holds_session:
             self._sessions.unsuspend(call.session)
             call.session.renew_credentials(self._sessions.credentials(caller))
-        with self._rounds.occupied(caller):
-            ending = await call.answer(_leg(request), client)
+        with self._rounds.occupied(caller), self._rounds.running(state, round_):
+            ending = await call.answer(_leg(request), client, partial(self._rounds.note_posted, state))
         return self._conclude(call, ending, request, caller)
 
     async def _retry_url_round(

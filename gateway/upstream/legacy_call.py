@@ -23,6 +23,7 @@ from gateway.core.exchange_events import (
     Gather,
     Leg,
     Notified,
+    Overtaken,
     Post,
     Quieted,
     Relay,
@@ -97,6 +98,7 @@ class LegacyCall:
         self._was_notified = False
         self._resumption = Resumption(session)
         self._aside = Aside(self._take, background)
+        self._running: asyncio.Task[None] | None = None
 
     # --- the legs of a call ---
 
@@ -117,20 +119,45 @@ class LegacyCall:
         """Start the call in a task of its own, and wait for the end of the first leg. Raises like `run`."""
         self._enter(leg, client)
         self._leg_ended = self._loop.create_future()
-        self._background.run(self._run_detached())
+        self._running = self._background.run(self._run_detached())
         return await self._until_leg_ends(self._leg_ended)
 
-    async def answer(self, leg: Leg, client: ClientStream) -> Ending:
-        """Go on with the answers of a retry, already checked and claimed, and wait for the end of this leg."""
+    async def answer(self, leg: Leg, client: ClientStream, on_posted: Callable[[], Awaitable[None]]) -> Ending:
+        """Go on with the answers of a retry, already checked and claimed, and wait for the end of this leg.
+
+        Args:
+            leg: the retry.
+            client: where notifications go.
+            on_posted: called when the server has taken the answers.
+        """
         self._enter(leg, client)
         self._leg_ended = self._loop.create_future()
         self._clock.resume()
-        return await self._until_leg_ends(self._go_on(leg, self._leg_ended))
+        return await self._until_leg_ends(self._go_on(leg, self._leg_ended, on_posted))
 
-    async def _go_on(self, leg: Leg, leg_ended: asyncio.Future[Ending]) -> Ending:
+    async def _go_on(
+        self, leg: Leg, leg_ended: asyncio.Future[Ending], on_posted: Callable[[], Awaitable[None]]
+    ) -> Ending:
         await self._on(Answered(leg))
+        self._background.run(self._tell_posted(on_posted))
         self._touch()
         return await leg_ended
+
+    async def _tell_posted(self, on_posted: Callable[[], Awaitable[None]]) -> None:
+        await self._outbox.emptied()
+        await on_posted()
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether another process could pick the server's stream up where this one stands."""
+        return self.session.id is not None and self._resumption.is_possible
+
+    async def drop(self) -> None:
+        """Let go of the call and of its session without a word to the server: another replica goes on with both."""
+        self.session.is_dead = self.session.is_forgotten = True
+        await self._on(Overtaken())
+        if self._running is not None:
+            self._running.cancel()
 
     async def expire(self) -> None:
         """Nobody will answer: tell the server, wait until it has heard, and let go of the session."""

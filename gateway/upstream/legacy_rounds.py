@@ -10,15 +10,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gateway.core.exchange import lost
 from gateway.core.inbound_request import InboundRequest
+from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Caller, Principal
 from gateway.core.questions import Question
 from gateway.core.request_state import RequestState, RequestStateSealer, digest, refused, request_digest
 from gateway.errors import ProtocolError
 from gateway.translate import rpc_errors
 from gateway.translate.capabilities import merge, missing_for
-from gateway.upstream.legacy_call import LegacyCall
+from gateway.upstream.legacy_call import ClientStream, LegacyCall
 from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import JsonObject
 
@@ -44,8 +44,19 @@ class RoundDirectory(Protocol):
     def find(self, handle: str) -> Any:
         """Look at a round; None if it is not here."""
 
-    def claim(self, handle: str) -> Any:
-        """Take a round out; None if it is gone."""
+    async def acquire(self, handle: str) -> Any:
+        """Take a round out; None if it is gone, or another replica has it."""
+
+    async def note_posted(self, handle: str) -> None:
+        """The server has taken the answers to a round of ours."""
+
+    def running(self, handle: str, round_: Any) -> AbstractContextManager[None]:
+        """While a round that was taken out is worked on."""
+
+    async def forward(
+        self, upstream: str, state: RequestState, request: InboundRequest, caller: Caller, client: ClientStream
+    ) -> Outcome:
+        """Have the replica that keeps a round serve its retry. Raises OwnerLost when that is dead."""
 
 
 @dataclass(slots=True)
@@ -54,9 +65,18 @@ class SuspendedCall:
 
     call: LegacyCall
 
+    @property
+    def is_resumable(self) -> bool:
+        """Whether another replica could go on with it."""
+        return self.call.is_resumable
+
     async def expire(self) -> None:
         """Answer the questions as somebody who walked away would, and cancel the call."""
         await self.call.expire()
+
+    async def drop(self) -> None:
+        """Let go of it without a word to the server."""
+        await self.call.drop()
 
 
 @dataclass(slots=True)
@@ -65,7 +85,12 @@ class UrlRound:
 
     questions: tuple[Question, ...]
 
+    is_resumable = False
+
     async def expire(self) -> None:
+        """Nothing is open at the server."""
+
+    async def drop(self) -> None:
         """Nothing is open at the server."""
 
     def check(self, answers: Mapping[str, Any]) -> None:
@@ -138,12 +163,11 @@ class LegacyRounds:
         input_requests = {question.name: question.to_input_request() for question in questions}
         return self._suspend(UrlRound(questions), input_requests, request, caller)
 
-    def open(self, request: InboundRequest, caller: Caller) -> SuspendedCall | UrlRound:
-        """Open the token of a retry, check its answers, and claim its round: all of it before anything else happens.
+    def read(self, request: InboundRequest, caller: Caller) -> RequestState:
+        """Open the token of a retry, and compare what it is bound to.
 
         Raises:
-            ProtocolError: the frozen refusal; `lost`; or `-32602` naming the answer that does not fit, after which the
-                same token may be used again.
+            ProtocolError: the frozen refusal.
         """
         state = self._sealer.open(
             request.request_state or "",
@@ -153,16 +177,45 @@ class LegacyRounds:
         )
         if state.kind != "suspended":
             raise refused("of another era")
+        return state
+
+    def is_here(self, state: RequestState) -> bool:
+        """Whether this process is the one that keeps, or kept, a round."""
+        return state.owner == self._directory.owner
+
+    async def claim(self, state: RequestState, request: InboundRequest) -> SuspendedCall | UrlRound:
+        """Check the answers of a retry, and claim its round: all of it before anything else happens.
+
+        Raises:
+            ProtocolError: the frozen refusal; or `-32602` naming the answer that does not fit, after which the same
+                token may be used again.
+        """
         round_ = self._directory.find(state.handle)
         if round_ is None:
-            raise refused("used or expired") if state.owner == self._directory.owner else lost()
+            raise refused("used or expired")
         answers = request.input_responses or {}
         if isinstance(round_, SuspendedCall):
             round_.call.exchange.check(answers)
         else:
             round_.check(answers)
-        claimed: SuspendedCall | UrlRound = self._directory.claim(state.handle)
+        claimed: SuspendedCall | UrlRound | None = await self._directory.acquire(state.handle)
+        if claimed is None:
+            raise refused("used or expired")
         return claimed
+
+    async def forward(
+        self, state: RequestState, request: InboundRequest, caller: Caller, client: ClientStream
+    ) -> Outcome:
+        """Have the replica that keeps a round serve its retry. Raises OwnerLost, GatewayError."""
+        return await self._directory.forward(self._upstream, state, request, caller, client)
+
+    async def note_posted(self, state: RequestState) -> None:
+        """The server has taken the answers to a round of ours."""
+        await self._directory.note_posted(state.handle)
+
+    def running(self, state: RequestState, round_: SuspendedCall) -> AbstractContextManager[None]:
+        """While a claimed round is worked on."""
+        return self._directory.running(state.handle, round_)
 
     def occupied(self, caller: Caller) -> AbstractContextManager[None]:
         """Keep the place of a call that goes on, until it asks again or ends."""

@@ -28,6 +28,10 @@ RESULT: JsonObject = {"jsonrpc": "2.0", "id": CALL_ID, "result": {"content": []}
 BOUND_S = 5.0
 
 
+async def nobody() -> None:
+    """Is told when the server has taken the answers."""
+
+
 class Answer:
     """An answer to a POST: for a call the events that a test puts into it, an exception included."""
 
@@ -137,7 +141,7 @@ class Stage:
     async def answered(self) -> Any:
         """Come back with the answer."""
         async with asyncio.timeout(BOUND_S):
-            return await self.call.answer(Leg(EVERYTHING, answers={"elicitation_1": filled("Ada")}), Client())
+            return await self.call.answer(Leg(EVERYTHING, answers={"elicitation_1": filled("Ada")}), Client(), nobody)
 
     async def at_rest(self) -> None:
         """Wait for all work in the background."""
@@ -181,7 +185,7 @@ async def test_a_client_that_leaves_while_it_is_told_what_it_missed_leaves_nothi
     async with asyncio.timeout(BOUND_S):
         await stage.wire.stream.queue.join()
     client = Reader()
-    leg = asyncio.create_task(stage.call.answer(Leg(EVERYTHING, progress_token=1, answers=answers), client))
+    leg = asyncio.create_task(stage.call.answer(Leg(EVERYTHING, progress_token=1, answers=answers), client, nobody))
     await asyncio.wait_for(client.is_told.wait(), BOUND_S)
     leg.cancel()
     await asyncio.wait([leg])

@@ -1,6 +1,7 @@
 """How a call ends before its time: the client leaves, nobody answers, the server is too slow."""
 
-from gateway.core.exchange_events import Answered, ClientLeft, Expired, Fail, Gather, Quieted
+from gateway.core.exchange_events import Answered, ClientLeft, Expired, Fail, Gather, Overtaken, Quieted
+from gateway.core.request_state import refused
 from gateway.core.transitions import State
 from tests.playbook.vocabulary import (
     A_FORM,
@@ -136,3 +137,26 @@ def test_a_quiet_time_that_ends_late_changes_nothing() -> None:
         >> Quieted()
         << State.SUSPENDED
     )
+
+
+# --- another replica goes on with the call ---
+
+GIVEN_UP = Fail(refused("overtaken by another replica"))
+
+
+def test_a_call_that_was_overtaken_says_nothing_more_to_its_server() -> None:
+    assert Playbook(call()) >> Overtaken() << GIVEN_UP << State.CLOSED >> Overtaken()
+
+
+def test_an_overtaken_call_forgets_what_it_was_about_to_ask() -> None:
+    assert Playbook(call()) >> form(0) << Gather() >> Overtaken() << GIVEN_UP << State.CLOSED
+
+
+def test_an_overtaken_round_leaves_its_questions_open() -> None:
+    suspended = Playbook(call()) >> form(0) << Gather() >> Quieted() << inputs(elicitation_1=A_FORM)
+    assert suspended >> Overtaken() << State.CLOSED
+
+
+def test_an_overtaken_outcome_is_left_to_the_other_replica() -> None:
+    settled = Playbook(call()) >> form(0) << Gather() >> Quieted() << inputs(elicitation_1=A_FORM) >> DONE
+    assert settled >> Overtaken() << State.CLOSED

@@ -24,6 +24,7 @@ from gateway.core.exchange_events import (
     Fail,
     Leg,
     Notified,
+    Overtaken,
     Post,
     Quieted,
     RequireInput,
@@ -77,6 +78,7 @@ class Walk:
         self.legs = 1
         self.cancellations = 0
         self.has_responded = False
+        self.is_overtaken = False
         self.story: list[str] = []
 
     def run(self) -> None:
@@ -98,13 +100,14 @@ class Walk:
             assert self.cancellations <= 1
             assert all(count == 1 for count in self.replies.values())
         if self.exchange.is_closed:
-            assert self.cancellations or self.has_responded or self.exchange._settlement
+            assert self.cancellations or self.has_responded or self.is_overtaken or self.exchange._settlement
 
     def happen(self, event: Event) -> None:
         """Let something happen, if it can; and hear what the exchange says to it."""
         if HANDLERS[self.exchange.state, type(event)] == IMPOSSIBLE:
             return
         was_closed = self.exchange.is_closed
+        self.is_overtaken |= isinstance(event, Overtaken) and not was_closed
         self.story.append(f">> {show(event)}")
         if isinstance(event, Answered):
             self.legs += 1
@@ -112,6 +115,7 @@ class Walk:
         for command in self.exchange.receive(event):
             self.story.append(f"<< {show(command)}")
             if isinstance(command, Post):
+                assert not isinstance(event, Overtaken)
                 self.hear(command.message)
             elif isinstance(command, RequireInput | Complete | Fail):
                 assert not was_closed
@@ -202,7 +206,7 @@ class Walk:
 
     def end(self) -> None:
         """Something ends the call, or pauses it; after the response nobody reads on or waits for the server."""
-        causes: list[Event] = [ClientLeft(), Expired()]
+        causes: list[Event] = [ClientLeft(), Expired(), Overtaken()]
         if not self.has_responded:
             causes += [Broke(True, CUT), Broke(False, CUT), TimedOut(SILENT)]
         self.happen(self.dice.choice(causes))
@@ -226,7 +230,7 @@ def test_whatever_happens_in_whatever_order(seed: int) -> None:
 
 
 def test_the_walks_get_everywhere() -> None:
-    cells = {cell for number in range(2 * WALKS) for cell in _cells_of(Walk(random.Random(f"far-{number}")))}  # noqa: S311
+    cells = {cell for number in range(4 * WALKS) for cell in _cells_of(Walk(random.Random(f"far-{number}")))}  # noqa: S311
     assert cells == {cell for cell, handler in HANDLERS.items() if handler != IMPOSSIBLE}
 
 
