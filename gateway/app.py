@@ -9,7 +9,7 @@ import gc
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import uvicorn
@@ -23,6 +23,9 @@ from gateway.config import model
 from gateway.config.addresses import is_loopback
 from gateway.core.cursors import Cursors
 from gateway.core.front_door import FrontDoor
+from gateway.core.inbound_request import InboundRequest
+from gateway.core.outcome import Outcome
+from gateway.core.principal import Caller
 from gateway.core.request_state import RequestStateSealer
 from gateway.core.tokens import Sealer
 from gateway.demo.calls import curl_calls
@@ -31,7 +34,7 @@ from gateway.demo.server import create_app as create_demo
 from gateway.plans import merge_options, offer_of, upstream_plan
 from gateway.process import raise_descriptor_limit
 from gateway.rounds.memory import MemoryRounds, RoundLimits
-from gateway.server.endpoint import Authenticator, Endpoint, Upstream
+from gateway.server.endpoint import Authenticator, ClientStream, Endpoint, Upstream
 from gateway.server.graceful import GracefulServer
 from gateway.server.ports import Bound, bind, run
 from gateway.server.protocol import OneWriteProtocol
@@ -47,6 +50,10 @@ from gateway.upstream.offering import OfferedUpstream
 from gateway.upstream.shelf import Shelf
 from gateway.upstream.subscriptions import StreamLimit
 from gateway.wire.jsonrpc import JsonObject
+
+if TYPE_CHECKING:  # their package is an extra of the distribution
+    from gateway.rounds.shared import SharedRounds
+    from gateway.store.connection import SharedStore
 
 log = structlog.get_logger()
 
@@ -65,9 +72,10 @@ class Gateway:
     def __init__(self, settings: model.Settings) -> None:
         self._settings = settings
         self._background = Background()
-        self.rounds = MemoryRounds(_round_limits(settings.rounds), self._background.run)
         self._limit = StreamLimit(settings.server.max_listeners)
         self._token_sealer = Sealer(_state_keys(settings.state))
+        self.store = _shared_store(settings.state)
+        self.rounds = self._open_rounds(settings.rounds)
         self._sealer = RequestStateSealer(self._token_sealer, time.time)
         self._merged: MergedUpstream | None = None
         self._shelf = Shelf(CACHE_BYTES)
@@ -79,6 +87,20 @@ class Gateway:
         self.site = Site(
             self._endpoints(paths), self.readiness, self._lifespan, hint="the endpoints are " + ", ".join(paths)
         )
+
+    def _open_rounds(self, rounds: model.Rounds) -> "MemoryRounds | SharedRounds":
+        limits = _round_limits(rounds)
+        if self.store is None:
+            return MemoryRounds(limits, self._background.run)
+        from gateway.rounds.shared import SharedRounds
+
+        return SharedRounds(limits, self.store, self._token_sealer, self._serve_relayed, self._background.run)
+
+    async def _serve_relayed(
+        self, upstream: str, request: InboundRequest, caller: Caller, client: ClientStream
+    ) -> Outcome:
+        """Serve a retry that another replica has taken in."""
+        return await self.upstreams[upstream].serve(request, caller, client)
 
     def _build(self, name: str, settings: model.Upstream) -> AnyEraUpstream:
         plan = upstream_plan(name, settings, self._settings)
@@ -123,13 +145,15 @@ class Gateway:
     def readiness(self) -> Mapping[str, object]:
         """What `/readyz` tells."""
         eras = {name: upstream.era or "unknown" for name, upstream in self.upstreams.items()}
-        return {"ready": self._is_serving, "upstreams": eras, "suspended": len(self.rounds)}
+        store = "none" if self.store is None else "up" if self.store.is_up else "down"
+        return {"ready": self._is_serving, "store": store, "upstreams": eras, "suspended": len(self.rounds)}
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(telemetry.log_loop_failure)
         sweeper = loop.create_task(self._sweep())
+        self.rounds.start()
         self._is_serving = True
         _spare_the_collector()
         try:
@@ -261,6 +285,15 @@ def _authenticator(auth: model.Auth) -> Authenticator:
 
 def _round_limits(rounds: model.Rounds) -> RoundLimits:
     return RoundLimits(rounds.ttl_s, rounds.max, rounds.max_per_principal, rounds.max_per_upstream)
+
+
+def _shared_store(state: model.State) -> "SharedStore | None":
+    """The store that replicas share, if there is one; its client is an extra of the distribution."""
+    if (url := state.shared_store) is None:
+        return None
+    from gateway.store.connection import SharedStore
+
+    return SharedStore(url, state.namespace)
 
 
 def _state_keys(state: model.State) -> MultiFernet:

@@ -24,7 +24,7 @@ def set_aside(document: Document, tree: JsonObject) -> list[Problem]:
     for name, entry in _section(tree, "upstreams").items():
         if isinstance(entry, dict):
             problems += _upstream(document, ("upstreams", name), entry)
-    auth, state = _section(tree, "auth"), _section(tree, "state")
+    auth = _section(tree, "auth")
     if auth.get("type") == "jwt":
         problems.append(_problem(document, ("auth", "type"), "jwt", "none, api_key", "write type: api_key"))
         del tree["auth"]
@@ -32,12 +32,6 @@ def set_aside(document: Document, tree: JsonObject) -> list[Problem]:
     if "recovery" in rounds:
         remedy = "leave it out: a call that waits for an answer ends with its process"
         problems.append(_problem(document, ("rounds", "recovery"), str(rounds.pop("recovery")), "nothing", remedy))
-    store = state.get("store")
-    if isinstance(store, str) and store.startswith(("redis:", "rediss:", "valkey:")):
-        problems.append(
-            _problem(document, ("state", "store"), f"{store.partition(':')[0]}:", "memory://", "run one process")
-        )
-        del state["store"]
     return problems
 
 

@@ -14,6 +14,7 @@ from gateway.config.addresses import AllowedHost, BindHost, EndpointPath, Origin
 from gateway.config.names import QuestionName, Text, UpstreamName
 from gateway.config.secret import Digest, StateKeys
 from gateway.config.section import Listed, Section, SplitList, key, none_as_mapping
+from gateway.config.store import MEMORY, Namespace, StoreUrl
 from gateway.config.upstream import Upstream
 from gateway.config.values import Count, Duration, Port, PositiveDuration, Size, all_wrong, split_texts, wrong
 
@@ -26,12 +27,6 @@ def _parse_admin(value: object) -> object:
     if value is None or isinstance(value, dict | Admin):
         return value or {}
     raise wrong("neither false nor an address", "false, or host and port", remedy="write admin: false")
-
-
-def _parse_store(value: object) -> object:
-    if value != "memory://":
-        raise wrong("not a store", "memory://", found="")  # its URL may hold a password
-    return value
 
 
 def _parse_scopes(value: object) -> object:
@@ -112,7 +107,26 @@ class State(Section):
     """What seals the tokens that clients carry, and where suspended calls are known."""
 
     keys: StateKeys = ()
-    store: Annotated[Literal["memory://"], BeforeValidator(_parse_store)] = "memory://"
+    store: StoreUrl = MEMORY
+    namespace: Namespace = "era-gateway"
+
+    @property
+    def shared_store(self) -> str | None:
+        """The URL of the store that replicas share, None if there is none."""
+        url = self.store.get_secret_value()
+        return None if url == MEMORY.get_secret_value() else url
+
+    @model_validator(mode="after")
+    def _check_keys(self) -> Self:
+        if self.shared_store is not None and not self.keys:
+            raise wrong(
+                "none with a shared store",
+                "the same keys at every replica",
+                found="",
+                at=("keys",),
+                remedy="run era-gateway keygen once, and give its key to every replica",
+            )
+        return self
 
 
 class Cache(Section):

@@ -1,8 +1,8 @@
 """What two replicas say to each other about a retry that landed on one and belongs to the other.
 
-The *relayer* has the client, the *owner* has the suspended call. A relay begins with `Serve`; the owner answers with any
-number of `Notice` and one `Ended`. The relayer shows with `Still` that it waits, and says with `Done` that its client
-has been told, or with `Cancel` that its client has left.
+The *relayer* has the client, the *owner* has the suspended call. A relay begins with `Serve`; the owner answers with
+any number of `Notice` and one `Ended`. The relayer shows with `Still` that it waits, and says with `Done` that its
+client has been told, or with `Cancel` that its client has left.
 """
 
 from dataclasses import dataclass
@@ -93,6 +93,8 @@ class Working:
 
 Message: TypeAlias = Serve | Still | Cancel | Done | Notice | Ended | Unknown | Working
 
+_PROTOCOL_ERROR: Final = ("code", "message", "data", "status", "reason", "headers")
+_UPSTREAM_ERROR: Final = ("upstream", "reason", "message", "retryable", "retry_after_s")
 _KINDS: Final[dict[str, type]] = {kind.__name__.lower(): kind for kind in get_args(Message)}
 
 
@@ -103,7 +105,7 @@ def encode_message(message: Message, recipient: str) -> bytes:
         ValueError: it holds what cannot be written.
     """
     kind = type(message).__name__.lower()
-    members = {name: getattr(message, name) for name in type(message).__slots__}  # type: ignore[attr-defined]
+    members = {name: getattr(message, name) for name in type(message).__slots__}
     return encode({"to": recipient, "kind": kind, **members})
 
 
@@ -168,11 +170,9 @@ def end_of_outcome(outcome: Outcome) -> JsonObject:
 def end_of_error(error: GatewayError) -> JsonObject:
     """A foreseen failure, as JSON."""
     if isinstance(error, ProtocolError):
-        names = ("code", "message", "data", "status", "reason", "headers")
-        return {"protocol": {name: getattr(error, name) for name in names}}
+        return {"protocol": {name: getattr(error, name) for name in _PROTOCOL_ERROR}}
     if isinstance(error, UpstreamError):
-        names = ("upstream", "reason", "message", "retryable", "retry_after_s")
-        return {"upstream": {name: getattr(error, name) for name in names}}
+        return {"upstream": {name: getattr(error, name) for name in _UPSTREAM_ERROR}}
     raise AssertionError(f"{type(error).__name__} never reaches a client")
 
 

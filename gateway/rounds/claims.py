@@ -11,8 +11,7 @@ from gateway.store.connection import SharedStore
 _SLACK_S: Final = 60.0
 
 _SWAP: Final = (
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then"
-    " redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL') return 1 end return 0"
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL') return 1 end return 0"
 )
 """Replace a claim that is still what it was. One key, so that a cluster can do it."""
 
@@ -67,9 +66,7 @@ class Claims:
             await self._store.execute("DEL", self._key(handle))
 
     async def _swap(self, handle: str, old: Claim, new: Claim) -> bool:
-        return bool(
-            await self._store.execute("EVAL", _SWAP, 1, self._key(handle), old.to_text(), new.to_text())
-        )
+        return bool(await self._store.execute("EVAL", _SWAP, 1, self._key(handle), old.to_text(), new.to_text()))
 
     def _key(self, handle: str) -> str:
         return self._store.key("claim", handle)

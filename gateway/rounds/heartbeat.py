@@ -10,7 +10,8 @@ from typing import Final
 
 import structlog
 
-from gateway.store.connection import SharedStore, StoreDown
+from gateway.store.connection import SharedStore
+from gateway.store.down import StoreDown
 
 log = structlog.get_logger()
 

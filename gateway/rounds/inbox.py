@@ -13,7 +13,8 @@ import structlog
 
 from gateway.core.relay import Message, decode_message, encode_message
 from gateway.core.tokens import Sealer
-from gateway.store.connection import SharedStore, StoreDown
+from gateway.store.connection import SharedStore
+from gateway.store.down import StoreDown
 
 log = structlog.get_logger()
 
@@ -38,9 +39,7 @@ class Inbox:
         receive: told of every message, in order; must not wait.
     """
 
-    def __init__(
-        self, store: SharedStore, replica: str, sealer: Sealer, receive: Callable[[Message], None]
-    ) -> None:
+    def __init__(self, store: SharedStore, replica: str, sealer: Sealer, receive: Callable[[Message], None]) -> None:
         self._store = store
         self._replica = replica
         self._sealer = sealer
@@ -82,9 +81,7 @@ class Inbox:
 
     async def _read_some(self) -> None:
         wait = ("BLOCK", int(_BLOCK_S * 1000), "COUNT", _MOST_AT_ONCE)
-        answer = await self._store.wait(
-            _BLOCK_S, "XREAD", *wait, "STREAMS", self._key(self._replica), self._last_id
-        )
+        answer = await self._store.wait(_BLOCK_S, "XREAD", *wait, "STREAMS", self._key(self._replica), self._last_id)
         for entry_id, members in _entries(answer):
             self._last_id = entry_id
             if (message := await self._open(members)) is not None:

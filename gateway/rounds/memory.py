@@ -158,6 +158,9 @@ class MemoryRounds:
         self._discount(self._by_upstream, entry.upstream)
         return entry.round
 
+    def start(self) -> None:
+        """There is nobody else to tell."""
+
     async def acquire(self, handle: str) -> Any:
         """`claim`, as a directory does that must ask others first."""
         return self.claim(handle)

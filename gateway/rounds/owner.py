@@ -29,7 +29,7 @@ from gateway.core.request_state import refused
 from gateway.errors import GatewayError, ProtocolError
 from gateway.rounds.relayed import RelayedCall
 from gateway.rounds.relayer import ClientStream, Send
-from gateway.store.connection import StoreDown
+from gateway.store.down import StoreDown
 from gateway.wire import codes
 
 log = structlog.get_logger()

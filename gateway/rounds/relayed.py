@@ -6,7 +6,7 @@ from typing import Final
 
 from gateway.core.relay import Ended, Notice, Serve, to_caller, to_request
 from gateway.rounds.relayer import Send
-from gateway.store.connection import StoreDown
+from gateway.store.down import StoreDown
 from gateway.wire.jsonrpc import JsonObject, encode
 
 WINDOW: Final = 64

@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeAlias
 
 from gateway.core.outcome import Outcome
 from gateway.core.relay import Cancel, Done, Ended, Message, Notice, Serve, Still, Unknown, Working, to_outcome
-from gateway.store.connection import StoreDown
+from gateway.store.down import StoreDown
 from gateway.wire.jsonrpc import JsonObject
 
 STILL_S: Final = 2.0
@@ -43,9 +43,7 @@ class Relayer:
         run: runs work in the background.
     """
 
-    def __init__(
-        self, send: Send, is_alive: Callable[[str], Awaitable[bool]], run: Callable[..., object]
-    ) -> None:
+    def __init__(self, send: Send, is_alive: Callable[[str], Awaitable[bool]], run: Callable[..., object]) -> None:
         self._send = send
         self._is_alive = is_alive
         self._run = run

@@ -8,8 +8,8 @@ A plain call, and a question that is asked, cost no command.
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import structlog
@@ -17,7 +17,7 @@ import structlog
 from gateway.core.claims import Claim
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
-from gateway.core.principal import Caller, Principal
+from gateway.core.principal import Caller
 from gateway.core.relay import (
     Cancel,
     Done,
@@ -39,7 +39,8 @@ from gateway.rounds.inbox import Inbox
 from gateway.rounds.memory import MemoryRounds, OwnerLost, Round, RoundLimits
 from gateway.rounds.owner import Owner, ServeUpstream
 from gateway.rounds.relayer import ClientStream, OwnerDied, Relayer
-from gateway.store.connection import SharedStore, StoreDown
+from gateway.store.connection import SharedStore
+from gateway.store.down import StoreDown
 
 log = structlog.get_logger()
 
@@ -178,7 +179,8 @@ class SharedRounds:
 
     def start(self) -> None:
         """Show that this replica lives, and read what the others send."""
-        self._tasks = [self._run(self._heartbeat.run()), self._run(self._inbox.read())]
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._heartbeat.run()), loop.create_task(self._inbox.read())]
 
     @property
     def relayed(self) -> int:

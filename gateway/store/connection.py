@@ -15,16 +15,12 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
-from gateway.errors import ProtocolError
+from gateway.store.down import StoreDown
 from gateway.store.urls import to_redis_url
-from gateway.wire import codes
 
 log = structlog.get_logger()
 
 Argument: TypeAlias = str | bytes | int
-
-RETRY_AFTER_S: Final = 2
-"""When a client may come back that needed a store which is down."""
 
 _DOWN: Final = frozenset(
     {"LOADING", "MASTERDOWN", "READONLY", "OOM", "NOAUTH", "NOPERM", "WRONGPASS", "CLUSTERDOWN", "MISCONF"}
@@ -32,20 +28,6 @@ _DOWN: Final = frozenset(
 _CONNECT_S: Final = 1.0
 _COMMAND_S: Final = 2.0
 _MAX_CONNECTIONS: Final = 64
-
-
-class StoreDown(ProtocolError):
-    """What was asked for needs the store, and the store cannot be reached."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            codes.INTERNAL_ERROR,
-            "The store that the gateway's replicas share cannot be reached; send the same request again",
-            {"reason": "store", "retryable": True},
-            status=503,
-            reason="store",
-            headers=(("retry-after", str(RETRY_AFTER_S)),),
-        )
 
 
 @dataclass(slots=True)
@@ -129,7 +111,7 @@ class SharedStore:
         self.traffic.commands += 1
         self.traffic.bytes_sent += sum(len(part) if isinstance(part, str | bytes) else 8 for part in command)
         try:
-            answer = await client.execute_command(*command)
+            answer = await client.execute_command(*command)  # type: ignore[no-untyped-call]
         except ResponseError as error:
             if not _means_down(error):
                 raise

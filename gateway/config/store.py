@@ -1,0 +1,60 @@
+"""Where suspended calls are known: the process's own memory, or a store that replicas share."""
+
+import re
+from importlib.util import find_spec
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, PlainSerializer
+
+from gateway.config.secret import SHOWN, Secret
+from gateway.config.values import wrong
+
+MEMORY: Final = Secret("memory://")
+_SCHEMES: Final = ("redis", "rediss", "valkey", "valkeys")
+_ALLOWED: Final = "memory://, redis://HOST:6379/0, rediss:// (TLS), valkey:// or valkeys://"
+_NAMESPACE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def parse_store(value: object) -> object:
+    """Check the URL of a store. It may hold a password, so no problem shows it."""
+    if isinstance(value, Secret):
+        return value
+    if value == MEMORY.get_secret_value():
+        return MEMORY
+    if not isinstance(value, str):
+        raise wrong("not a store", _ALLOWED, found="")
+    try:
+        parts = urlsplit(value)
+        is_complete = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_complete = False
+    if not is_complete:
+        raise wrong("not a store", _ALLOWED, found="", remedy="write redis://HOST:6379/0")
+    if re.fullmatch(r"/?|/\d{1,4}", parts.path) is None:
+        raise wrong("not the number of a database", "a number after the last slash, such as /0", found="")
+    if find_spec("redis") is None:
+        remedy = 'run pip install "era-gateway[redis]"'
+        raise wrong("a store whose client is not installed", "memory://", found="", remedy=remedy)
+    return Secret(value)
+
+
+def parse_namespace(value: object) -> object:
+    """Check the beginning of every key in the store."""
+    if not isinstance(value, str) or _NAMESPACE.fullmatch(value) is None:
+        raise wrong("not a namespace", "1 to 64 letters, digits, dots, dashes and underscores")
+    return value
+
+
+def _show(url: Secret) -> str:
+    """The URL without what is secret about it."""
+    parts = urlsplit(url.get_secret_value())
+    if "@" not in parts.netloc and not parts.query:
+        return url.get_secret_value()
+    host = parts.netloc.rpartition("@")[2]
+    user = f"{SHOWN}@" if "@" in parts.netloc else ""
+    return parts._replace(netloc=user + host, query=SHOWN if parts.query else "").geturl()
+
+
+StoreUrl = Annotated[Secret, BeforeValidator(parse_store), PlainSerializer(_show, return_type=str, when_used="json")]
+Namespace = Annotated[str, BeforeValidator(parse_namespace)]
