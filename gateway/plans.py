@@ -5,6 +5,7 @@ from gateway.core.offering import Offer, Patterns
 from gateway.upstream.build import UpstreamPlan
 from gateway.upstream.connect import Place
 from gateway.upstream.merged import MergeOptions
+from gateway.upstream.replay import ReplayRule
 from gateway.upstream.stdio import Command
 
 
@@ -32,7 +33,16 @@ def upstream_plan(name: str, upstream: model.Upstream, settings: model.Settings)
         ttl_ms=int(cache.ttl_s * 1000),
         cache_scope=cache.scope,
         watch_s=upstream.watch_s,
+        resumes=rounds.recovery in ("auto", "resume"),
+        replay=_replay_rule(rounds),
     )
+
+
+def _replay_rule(rounds: model.Rounds) -> ReplayRule | None:
+    """Which calls may be made again."""
+    if rounds.recovery not in ("auto", "replay") or not (rounds.replay or rounds.replay_hints):
+        return None
+    return ReplayRule(rounds.replay, frozenset(rounds.replay_hints))
 
 
 def offer_of(upstream: model.Upstream) -> Offer:

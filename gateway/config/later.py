@@ -28,10 +28,6 @@ def set_aside(document: Document, tree: JsonObject) -> list[Problem]:
     if auth.get("type") == "jwt":
         problems.append(_problem(document, ("auth", "type"), "jwt", "none, api_key", "write type: api_key"))
         del tree["auth"]
-    rounds = _section(tree, "rounds")
-    if "recovery" in rounds:
-        remedy = "leave it out: a call that waits for an answer ends with its process"
-        problems.append(_problem(document, ("rounds", "recovery"), str(rounds.pop("recovery")), "nothing", remedy))
     return problems
 
 

@@ -93,6 +93,23 @@ class Rounds(Section):
     gather_s: Duration = key("gather", "60ms")
     gather_max_s: Duration = key("gather_max", "300ms")
     names: Annotated[Mapping[Text, Listed[QuestionName]], BeforeValidator(none_as_mapping)] = {}
+    recovery: Literal["auto", "resume", "replay", "none"] = "auto"
+    replay: SplitList[Text] = ()
+    replay_hints: SplitList[Literal["read-only", "idempotent"]] = ()
+
+    @model_validator(mode="after")
+    def _check_replay(self) -> Self:
+        errors = [
+            wrong("tools to replay, which recovery rules out", found="", at=(at,), remedy="write recovery: auto")
+            for at, tools in (("replay", self.replay), ("replay_hints", self.replay_hints))
+            if tools and self.recovery in ("resume", "none")
+        ]
+        if self.recovery == "replay" and not (self.replay or self.replay_hints):
+            remedy = "write replay: [TOOL], or replay_hints: [read-only]"
+            errors.append(wrong("replay without tools", found="", at=("recovery",), remedy=remedy))
+        if errors:
+            raise all_wrong(errors)
+        return self
 
     @model_validator(mode="after")
     def _check_gather(self) -> Self:

@@ -10,6 +10,18 @@ _CLAIMED: Final = "claimed"
 _POSTED: Final = "posted"
 
 
+class OwnerLost(Exception):  # noqa: N818 -- an event: this replica takes the round over
+    """The replica that kept a round is dead, and this one has claimed the round.
+
+    Args:
+        is_posted: whether the answers have been delivered to the server already.
+    """
+
+    def __init__(self, *, is_posted: bool) -> None:
+        super().__init__()
+        self.is_posted = is_posted
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A claim on a round.

@@ -93,6 +93,22 @@ class Exchange:
         self._questions.check(answers)
 
     @property
+    def open_questions(self) -> Sequence[Question]:
+        """What waits for an answer."""
+        return self._questions.open
+
+    @property
+    def question_names(self) -> Sequence[str]:
+        """Every name that a question of this call has had."""
+        return self._questions.names
+
+    def restore(self, questions: Sequence[Question], names: Sequence[str], rounds: int) -> None:
+        """Stand where another process left the call: suspended, with these questions open."""
+        self.state = State.SUSPENDED
+        self.rounds = rounds
+        self._questions.restore(questions, names)
+
+    @property
     def is_closed(self) -> bool:
         """Whether nothing more will be said to the client."""
         return self.state is State.CLOSED

@@ -73,6 +73,22 @@ class Questions:
     def __bool__(self) -> bool:
         return bool(self._open)
 
+    @property
+    def names(self) -> Sequence[str]:
+        """Every name that a question has had."""
+        return sorted(self._names)
+
+    @property
+    def open(self) -> Sequence[Question]:
+        """The questions that have no answer yet."""
+        return tuple(self._open.values())
+
+    def restore(self, questions: Sequence[Question], names: Sequence[str]) -> None:
+        """Be what another process left: these open questions, and these names taken."""
+        self._open = {question.name: question for question in questions}
+        self._names = {*names, *self._open}
+        self._seen = {(type(question.request_id), question.request_id) for question in questions}
+
     def fault_of(self, message: JsonObject) -> Post | None:
         """What to say to a request of the server that is not put to the client; None if it may be."""
         if len(self._open) >= MAX_OPEN:

@@ -8,7 +8,7 @@ A token is bound to principal, upstream, method, target and arguments; it names 
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import orjson
@@ -38,6 +38,8 @@ class RequestState:
         handle: names a suspended exchange; 128 random bits.
         owner: the process that holds the exchange.
         inner: a modern upstream's own state, None if it sent none.
+        recovery: where the call stands, for a replica that goes on with it (`core.recovery`); None: none can.
+        answers: what has been answered so far, where the call may be made again; None: it may not.
     """
 
     kind: Kind
@@ -48,6 +50,8 @@ class RequestState:
     handle: str = ""
     owner: str = ""
     inner: str | None = None
+    recovery: JsonObject | None = None
+    answers: JsonObject | None = None
 
 
 class RequestStateSealer:
@@ -68,9 +72,8 @@ class RequestStateSealer:
         Raises:
             ValueError: an upstream's own state is too long, or no text.
         """
-        payload = {"v": _VERSION, **{key: value for key, value in asdict(state).items() if value}}
-        if state.inner is not None:
-            payload["inner"] = state.inner
+        members = {name: getattr(state, name) for name in RequestState.__slots__}
+        payload = {"v": _VERSION, **{name: value for name, value in members.items() if value is not None}}
         try:
             return self._sealer.seal(payload)
         except ValueError as error:

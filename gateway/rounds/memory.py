@@ -31,18 +31,6 @@ class Round(Protocol):
         """Let go of it without a word to the server: another replica goes on with it."""
 
 
-class OwnerLost(Exception):  # noqa: N818 -- an event: this replica takes the round over
-    """The replica that kept a round is dead, and this one has claimed the round.
-
-    Args:
-        is_posted: whether the answers have been delivered to the server already.
-    """
-
-    def __init__(self, *, is_posted: bool) -> None:
-        super().__init__()
-        self.is_posted = is_posted
-
-
 @dataclass(frozen=True, slots=True)
 class RoundLimits:
     """How many rounds may be suspended, and for how long.
@@ -78,6 +66,7 @@ class MemoryRounds:
 
     Attributes:
         owner: names this process in the tokens that it seals.
+        is_shared: whether other processes know of its rounds.
     """
 
     def __init__(
@@ -87,6 +76,7 @@ class MemoryRounds:
         on_timeout: Callable[[str], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self.owner = secrets.token_hex(8)
+        self.is_shared = False
         self.limits = limits
         self._run = run
         self._on_timeout = on_timeout or self._expire

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.core.claims import Claim
+from gateway.core.claims import Claim, OwnerLost
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
@@ -36,7 +36,7 @@ from gateway.core.tokens import Sealer
 from gateway.rounds.claims import Claims
 from gateway.rounds.heartbeat import Heartbeat
 from gateway.rounds.inbox import Inbox
-from gateway.rounds.memory import MemoryRounds, OwnerLost, Round, RoundLimits
+from gateway.rounds.memory import MemoryRounds, Round, RoundLimits
 from gateway.rounds.owner import Owner, ServeUpstream
 from gateway.rounds.relayer import ClientStream, OwnerDied, Relayer
 from gateway.store.connection import SharedStore
@@ -68,6 +68,7 @@ class SharedRounds:
     ) -> None:
         self._here = MemoryRounds(limits, run, on_timeout=self._expire)
         self.owner = self._here.owner
+        self.is_shared = True
         self.limits = limits
         self.admit, self.keep = self._here.admit, self._here.keep
         self.occupied, self.find = self._here.occupied, self._here.find
@@ -128,9 +129,23 @@ class SharedRounds:
     # --- a round that is elsewhere ---
 
     async def forward(
-        self, upstream: str, state: RequestState, request: InboundRequest, caller: Caller, client: ClientStream
+        self,
+        upstream: str,
+        state: RequestState,
+        request: InboundRequest,
+        caller: Caller,
+        client: ClientStream,
+        check: Callable[[], None],
     ) -> Outcome:
         """Have a retry served by the replica that keeps its round.
+
+        Args:
+            upstream: whose call it is.
+            state: what its token says.
+            request: the retry.
+            caller: whose it is.
+            client: where notifications go.
+            check: raises if the retry is not fit to be gone on with here; called before the round is claimed.
 
         Raises:
             OwnerLost: that one is dead, and the round has been claimed by this one.
@@ -148,6 +163,7 @@ class SharedRounds:
                     return await self._relayer.relay(serve, owner, client)
                 except OwnerDied:
                     log.info("owner died while it was relayed", upstream=upstream)
+            check()
             if (claim := await self._seize(state.handle, owner)) is not None:
                 raise OwnerLost(is_posted=claim.is_posted)
 

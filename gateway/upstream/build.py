@@ -21,6 +21,7 @@ from gateway.upstream.modern import ModernOptions, ModernUpstream
 from gateway.upstream.modern_listening import ModernSource
 from gateway.upstream.modern_rounds import ModernRounds
 from gateway.upstream.pool_limits import PoolLimits, Reuse
+from gateway.upstream.replay import ReplayRule
 from gateway.upstream.subscriptions import Key, OnChange, Reports, Source, StreamLimit, Subscriptions
 
 _LONGEST_WAIT_S: Final = 10.0
@@ -45,6 +46,8 @@ class UpstreamPlan:
     ttl_ms: int
     cache_scope: str
     watch_s: float | None
+    resumes: bool
+    replay: ReplayRule | None
 
 
 def build_upstream(
@@ -96,7 +99,13 @@ def build_upstream(
     legacy = LegacyUpstream(
         http,
         _legacy_options(plan),
-        LegacyRounds(plan.name, directory, sealer, passes_authorization=plan.passes_authorization),
+        LegacyRounds(
+            plan.name,
+            directory,
+            sealer,
+            passes_authorization=plan.passes_authorization,
+            recovers=directory.is_shared and not place.is_process,
+        ),
         background,
         subscriptions.publish,
         time.monotonic,
@@ -141,6 +150,8 @@ def _legacy_options(plan: UpstreamPlan) -> LegacyOptions:
         ttl_ms=plan.ttl_ms,
         cache_scope=plan.cache_scope,
         watch_s=plan.watch_s,
+        resumes=plan.resumes and not place.is_process,
+        replay=plan.replay,
     )
 
 

@@ -89,6 +89,14 @@ class Handshake:
         await self._acknowledge(session)
         return session
 
+    def revive(
+        self, key: SessionKey, credentials: Mapping[str, str], session_id: str, negotiated: Negotiated
+    ) -> LegacySession:
+        """A session that another process has opened."""
+        return LegacySession(
+            self._http, key, credentials, session_id, negotiated, self._background, self._on_change, self._timeout_s
+        )
+
     async def _initialize(self, introduction: Introduction) -> tuple[Answer, Negotiated]:
         params = facts.initialize_params(introduction.capabilities, introduction.client_info)
         message = request(_REQUEST_ID, methods.INITIALIZE, params)

@@ -6,16 +6,20 @@ Rule: a request is made on one session; on a new one only if the server refused 
 import asyncio
 import secrets
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
 import structlog
 
-from gateway.core.exchange import Exchange
+from gateway.core.claims import OwnerLost
+from gateway.core.exchange import Exchange, lost
 from gateway.core.exchange_events import Fail, Leg, RequireInput
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
+from gateway.core.recovery import RecoveryPoint, to_pages, within_bounds
+from gateway.core.request_state import RequestState
 from gateway.core.session import SessionKey
 from gateway.errors import GatewayError, UpstreamError
 from gateway.translate import discovery
@@ -24,11 +28,12 @@ from gateway.upstream.background import Background
 from gateway.upstream.legacy_call import ClientStream, Ending, LegacyCall
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_results import LegacyResults
-from gateway.upstream.legacy_rounds import LegacyRounds, UrlRound
+from gateway.upstream.legacy_rounds import LegacyRounds, SuspendedCall, UrlRound
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
 from gateway.upstream.legacy_sessions import LegacySessions, Wanted
 from gateway.upstream.listening import LegacySource, ListeningSessions
 from gateway.upstream.preparation import Preparation
+from gateway.upstream.recovery import Recovery, is_lost
 from gateway.upstream.subscriptions import Reports
 from gateway.upstream.transport import Transport
 from gateway.wire import methods
@@ -67,6 +72,7 @@ class LegacyUpstream:
         self._sessions = LegacySessions(http, options, background, self._note_change, now_s)
         self._preparation = Preparation(http.name, now_s, options.connect_timeout_s)
         self._results = LegacyResults(http.name, options)
+        self._recovery = Recovery(self._sessions, options, background, self._release)
         self._id_prefix = secrets.token_hex(6)
         self._ids = count(1)
 
@@ -198,7 +204,7 @@ class LegacyUpstream:
     async def _retry(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
         state = self._rounds.read(request, caller)
         if not self._rounds.is_here(state):
-            return await self._rounds.forward(state, request, caller, client)
+            return await self._retry_elsewhere(state, request, caller, client)
         round_ = await self._rounds.claim(state, request)
         if isinstance(round_, UrlRound):
             return await self._retry_url_round(round_, request, caller, client)
@@ -208,7 +214,56 @@ class LegacyUpstream:
             call.session.renew_credentials(self._sessions.credentials(caller))
         with self._rounds.occupied(caller), self._rounds.running(state, round_):
             ending = await call.answer(_leg(request), client, partial(self._rounds.note_posted, state))
-        return self._conclude(call, ending, request, caller)
+        return self._conclude(call, ending, request, caller, state)
+
+    async def _retry_elsewhere(
+        self, state: RequestState, request: InboundRequest, caller: Caller, client: ClientStream
+    ) -> Outcome:
+        """Have another replica serve a retry; if that one is dead, go on with the call as far as is allowed.
+
+        Raises:
+            ProtocolError: `lost`, when it is not.
+        """
+        try:
+            return await self._rounds.forward(state, request, caller, client)
+        except OwnerLost as owner:
+            is_posted = owner.is_posted
+        members = state.recovery or {}
+        if (pages := to_pages(members)) is not None:
+            return await self._retry_url_round(UrlRound(pages), request, caller, client)
+        point = RecoveryPoint.from_members(members) if members else None
+        if point is not None and point.is_resumable and self._options.resumes:
+            return await self._resume(point, state, request, caller, client, is_posted=is_posted)
+        if point is not None:
+            self._recovery.end(point, self._sessions.wanted(request, caller))
+        if state.answers is None or self._options.replay is None:
+            log.warning("suspended call lost", upstream=self.name)
+            raise lost()
+        log.info("suspended call made again", upstream=self.name)
+        answers = {**state.answers, **(request.input_responses or {})}
+        return await self._call(request, replace(_leg(request), answers=answers), caller, client)
+
+    async def _resume(
+        self,
+        point: RecoveryPoint,
+        state: RequestState,
+        request: InboundRequest,
+        caller: Caller,
+        client: ClientStream,
+        *,
+        is_posted: bool,
+    ) -> Outcome:
+        """Go on with a call whose replica is dead, where its stream was left."""
+        wanted = self._sessions.wanted(request, caller)
+        call = await self._recovery.resume(point, request, _leg(request), wanted)
+        on_posted = None if is_posted else partial(self._rounds.note_posted, state)
+        with self._rounds.occupied(caller), self._rounds.running(state, SuspendedCall(call)):
+            ending = await call.recover(_leg(request), client, on_posted)
+        if isinstance(ending, Fail) and is_lost(call, ending.error):
+            log.warning("suspended call lost", upstream=self.name, reason=getattr(ending.error, "reason", None))
+            raise lost()
+        log.info("suspended call resumed", upstream=self.name)
+        return self._conclude(call, ending, request, caller, state)
 
     async def _retry_url_round(
         self, round_: UrlRound, request: InboundRequest, caller: Caller, client: ClientStream
@@ -221,13 +276,20 @@ class LegacyUpstream:
         leg = Leg(request.capabilities, request.progress_token, request.log_level)
         return await self._call(request, leg, caller, client)
 
-    def _conclude(self, call: LegacyCall, ending: Ending, request: InboundRequest, caller: Caller) -> Outcome:
-        """Say how a leg ended, in modern terms."""
+    def _conclude(
+        self,
+        call: LegacyCall,
+        ending: Ending,
+        request: InboundRequest,
+        caller: Caller,
+        state: RequestState | None = None,
+    ) -> Outcome:
+        """Say how a leg ended, in modern terms; `state` is that of the leg, if it was a retry."""
         if isinstance(ending, Fail):
             raise ending.error
         server_info = call.session.negotiated.server_info
         if isinstance(ending, RequireInput):
-            return self._suspend(call, ending, request, caller, server_info)
+            return self._suspend(call, ending, request, caller, state)
         message = ending.message
         after_round = call.exchange.rounds > 0 or request.request_state is not None
         if self._results.is_url_round(request.method, message):
@@ -244,16 +306,29 @@ class LegacyUpstream:
         ending: RequireInput,
         request: InboundRequest,
         caller: Caller,
-        server_info: JsonObject | None,
+        state: RequestState | None,
     ) -> Outcome:
+        answers = self._answers_so_far(call, request, state)
         try:
-            result = self._rounds.suspend_call(call, ending.input_requests, request, caller)
+            result = self._rounds.suspend_call(call, ending.input_requests, request, caller, answers)
         except BaseException:  # whatever it is: nobody has the token to come back with
             self._background.run(call.expire())
             raise
         if call.holds_session:
             self._sessions.suspend(call.session)
-        return self._results.input_required(result, server_info)
+        return self._results.input_required(result, call.session.negotiated.server_info)
+
+    def _answers_so_far(
+        self, call: LegacyCall, request: InboundRequest, state: RequestState | None
+    ) -> JsonObject | None:
+        """What has been answered so far, for a call that may be made again; None for one that may not."""
+        rule = self._options.replay
+        if rule is None or request.method != methods.TOOLS_CALL or (state is not None and state.answers is None):
+            return None
+        if not rule.allows(request.target or "", self._preparation.hints(call.session.key)):
+            return None
+        before = {} if state is None else state.answers or {}
+        return within_bounds({**before, **(request.input_responses or {})})
 
     def _new_call(self, session: LegacySession, request: InboundRequest, leg: Leg, *, may_outlive: bool) -> LegacyCall:
         request_id = f"{self._id_prefix}-{next(self._ids)}"

@@ -33,6 +33,7 @@ from gateway.core.exchange_events import (
     TimedOut,
 )
 from gateway.core.incoming import Changed, Incoming, Pinged, split
+from gateway.core.recovery import RecoveryPoint
 from gateway.errors import UpstreamError
 from gateway.upstream.aside import Aside
 from gateway.upstream.background import Background
@@ -135,11 +136,26 @@ class LegacyCall:
         self._clock.resume()
         return await self._until_leg_ends(self._go_on(leg, self._leg_ended, on_posted))
 
+    async def recover(self, leg: Leg, client: ClientStream, on_posted: Callable[[], Awaitable[None]] | None) -> Ending:
+        """Go on where another process left the call, with the answers of a retry; otherwise like `answer`.
+
+        Args:
+            leg: the retry.
+            client: where notifications go.
+            on_posted: called when the server has taken the answers; None: it had taken them before.
+        """
+        self._enter(leg, client)
+        self._leg_ended = self._loop.create_future()
+        self._running = self._background.run(self._run_detached())
+        return await self._until_leg_ends(self._go_on(leg, self._leg_ended, on_posted))
+
     async def _go_on(
-        self, leg: Leg, leg_ended: asyncio.Future[Ending], on_posted: Callable[[], Awaitable[None]]
+        self, leg: Leg, leg_ended: asyncio.Future[Ending], on_posted: Callable[[], Awaitable[None]] | None
     ) -> Ending:
-        await self._on(Answered(leg))
-        self._background.run(self._tell_posted(on_posted))
+        for command in self._take_in(Answered(leg), is_mute=on_posted is None):
+            await self._do(command)
+        if on_posted is not None:
+            self._background.run(self._tell_posted(on_posted))
         self._touch()
         return await leg_ended
 
@@ -150,7 +166,35 @@ class LegacyCall:
     @property
     def is_resumable(self) -> bool:
         """Whether another process could pick the server's stream up where this one stands."""
-        return self.session.id is not None and self._resumption.is_possible
+        return self.session.id is not None and self._resumption.heard_id is not None
+
+    @property
+    def recovery_point(self) -> RecoveryPoint | None:
+        """Where the call stands, for another process; None if the server keeps no session."""
+        session, exchange = self.session, self.exchange
+        if session.id is None:
+            return None
+        return RecoveryPoint(
+            session_id=session.id,
+            version=session.negotiated.version,
+            server_info=session.negotiated.server_info,
+            request_id=exchange.request_id,
+            event_id=self._resumption.heard_id,
+            retry_ms=self._resumption.retry_ms,
+            questions=exchange.open_questions,
+            names=exchange.question_names,
+            rounds=exchange.rounds,
+        )
+
+    def stand_at(self, point: RecoveryPoint) -> None:
+        """Be the call that another process left at this point; then `recover` goes on with it."""
+        self.exchange.restore(point.questions, point.names, point.rounds)
+        self._resumption.start_at(point.event_id, point.retry_ms)
+
+    @property
+    def has_picked_up(self) -> bool:
+        """Whether the server let its stream be picked up."""
+        return self._resumption.has_begun
 
     async def drop(self) -> None:
         """Let go of the call and of its session without a word to the server: another replica goes on with both."""
@@ -232,13 +276,19 @@ class LegacyCall:
         self._release(self, False)
 
     async def _converse(self) -> None:
+        if not self._message:
+            await self._read_on(await self._pick_up(None))
+            return
         answer = await self.session.request(self._take_message())
         if isinstance(answer, dict):
             await self._hear(answer)
             if not self._has_responded and not self.exchange.is_closed:
                 raise nonsense(self.session.name, "answered some other request than the one that was sent")
             return
-        stream: Answer | None = answer
+        await self._read_on(answer)
+
+    async def _read_on(self, stream: Answer | None) -> None:
+        """Read the call's streams, one after the other, to the response."""
         while stream is not None:
             broke = await self._read(stream)
             if self._has_responded or self.exchange.is_closed:
@@ -324,11 +374,11 @@ class LegacyCall:
         for command in self._take_in(event):
             await self._do(command)
 
-    def _take_in(self, event: Event) -> list[Command]:
+    def _take_in(self, event: Event, *, is_mute: bool = False) -> list[Command]:
         """Let the exchange decide, and send at once what the server is to hear; the rest is left to do."""
         commands = self.exchange.receive(event)
         posts = [command for command in commands if isinstance(command, Post)]
-        if posts:
+        if posts and not is_mute:
             self._outbox.send(posts)
         if self.exchange.is_closed or self._has_responded:
             self._stop_reading()

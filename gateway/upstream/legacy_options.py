@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from gateway.upstream.call_clock import CallLimits
 from gateway.upstream.pool_limits import PoolLimits
+from gateway.upstream.replay import ReplayRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,8 @@ class LegacyOptions:
     question_names: the operator's names for the questions of a tool, in the order of asking.
     ttl_ms: the `ttlMs` of a cacheable result to which the server gave none.
     cache_scope: likewise, its `cacheScope`.
+    resumes: whether a call is gone on with whose replica is dead.
+    replay: which calls may be made again whose replica is dead; None: none.
     watch_s: seconds between two looks at lists whose changes the server does not tell; None: never.
     """
 
@@ -29,4 +32,6 @@ class LegacyOptions:
     question_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ttl_ms: int = 0
     cache_scope: str = "private"
+    resumes: bool = True
+    replay: ReplayRule | None = None
     watch_s: float | None = None

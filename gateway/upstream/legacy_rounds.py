@@ -5,7 +5,7 @@ suspended call again.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Caller, Principal
 from gateway.core.questions import Question
+from gateway.core.recovery import RecoveryPoint, page_members, to_pages
 from gateway.core.request_state import RequestState, RequestStateSealer, digest, refused, request_digest
 from gateway.errors import ProtocolError
 from gateway.translate import rpc_errors
@@ -27,6 +28,7 @@ class RoundDirectory(Protocol):
     """Keeps suspended rounds, and gives each to one claimant."""
 
     owner: str
+    is_shared: bool
 
     @property
     def ttl_s(self) -> float:
@@ -54,7 +56,13 @@ class RoundDirectory(Protocol):
         """While a round that was taken out is worked on."""
 
     async def forward(
-        self, upstream: str, state: RequestState, request: InboundRequest, caller: Caller, client: ClientStream
+        self,
+        upstream: str,
+        state: RequestState,
+        request: InboundRequest,
+        caller: Caller,
+        client: ClientStream,
+        check: Callable[[], None],
     ) -> Outcome:
         """Have the replica that keeps a round serve its retry. Raises OwnerLost when that is dead."""
 
@@ -108,6 +116,13 @@ class UrlRound:
         return any(answers[q.name]["action"] != "accept" for q in self.questions if q.name in answers)
 
 
+def _questions_in(state: RequestState) -> Sequence[Question]:
+    """The open questions, as far as a token tells."""
+    if state.recovery is None:
+        return ()
+    return to_pages(state.recovery) or RecoveryPoint.from_members(state.recovery).questions
+
+
 class LegacyRounds:
     """Seals and opens the rounds of one upstream.
 
@@ -116,20 +131,40 @@ class LegacyRounds:
         directory: where suspended rounds are kept.
         sealer: seals request states.
         passes_authorization: whether the server sees the callers' own credentials.
+        recovers: whether tokens tell other replicas how to go on.
     """
 
     def __init__(
-        self, upstream: str, directory: RoundDirectory, sealer: RequestStateSealer, *, passes_authorization: bool
+        self,
+        upstream: str,
+        directory: RoundDirectory,
+        sealer: RequestStateSealer,
+        *,
+        passes_authorization: bool,
+        recovers: bool = False,
     ) -> None:
+        self._recovers = recovers
         self._passes_authorization = passes_authorization
         self._upstream = upstream
         self._directory = directory
         self._sealer = sealer
 
     def suspend_call(
-        self, call: LegacyCall, input_requests: JsonObject, request: InboundRequest, caller: Caller
+        self,
+        call: LegacyCall,
+        input_requests: JsonObject,
+        request: InboundRequest,
+        caller: Caller,
+        answers: JsonObject | None,
     ) -> JsonObject:
         """Keep a call until its client returns.
+
+        Args:
+            call: what waits.
+            input_requests: what it asks.
+            request: the request that it asks during.
+            caller: whose it is.
+            answers: what has been answered so far, if the call may be made again.
 
         Returns:
             The `input_required` result.
@@ -139,7 +174,9 @@ class LegacyRounds:
         """
         if call.exchange.rounds == 1:
             self._directory.admit(caller.principal, self._upstream)
-        return self._suspend(SuspendedCall(call), input_requests, request, caller)
+        point = call.recovery_point if self._recovers else None
+        recovery = None if point is None else point.to_members()
+        return self._suspend(SuspendedCall(call), input_requests, request, caller, recovery, answers)
 
     def suspend_url_round(self, error: JsonObject, request: InboundRequest, caller: Caller) -> JsonObject:
         """Turn 2025-11-25's "URL elicitation required" into a round.
@@ -161,7 +198,8 @@ class LegacyRounds:
     def ask(self, questions: tuple[Question, ...], request: InboundRequest, caller: Caller) -> JsonObject:
         """The `input_required` result for questions that no call is waiting on."""
         input_requests = {question.name: question.to_input_request() for question in questions}
-        return self._suspend(UrlRound(questions), input_requests, request, caller)
+        recovery = page_members(questions) if self._recovers else None
+        return self._suspend(UrlRound(questions), input_requests, request, caller, recovery)
 
     def read(self, request: InboundRequest, caller: Caller) -> RequestState:
         """Open the token of a retry, and compare what it is bound to.
@@ -206,8 +244,20 @@ class LegacyRounds:
     async def forward(
         self, state: RequestState, request: InboundRequest, caller: Caller, client: ClientStream
     ) -> Outcome:
-        """Have the replica that keeps a round serve its retry. Raises OwnerLost, GatewayError."""
-        return await self._directory.forward(self._upstream, state, request, caller, client)
+        """Have the replica that keeps a round serve its retry.
+
+        Raises:
+            OwnerLost: that replica is dead, and the round is ours.
+            GatewayError: what it came to, or why it cannot be reached.
+        """
+
+        def check() -> None:
+            for question in _questions_in(state):
+                if question.name in answers:
+                    question.check(answers[question.name])
+
+        answers = request.input_responses or {}
+        return await self._directory.forward(self._upstream, state, request, caller, client, check)
 
     async def note_posted(self, state: RequestState) -> None:
         """The server has taken the answers to a round of ours."""
@@ -232,7 +282,13 @@ class LegacyRounds:
         return f"{caller.principal.id} {digest(caller.authorization)}"
 
     def _suspend(
-        self, round_: SuspendedCall | UrlRound, input_requests: JsonObject, request: InboundRequest, caller: Caller
+        self,
+        round_: SuspendedCall | UrlRound,
+        input_requests: JsonObject,
+        request: InboundRequest,
+        caller: Caller,
+        recovery: JsonObject | None,
+        answers: JsonObject | None = None,
     ) -> JsonObject:
         handle = self._directory.keep(round_, caller.principal, self._upstream)
         state = RequestState(
@@ -243,6 +299,8 @@ class LegacyRounds:
             expires_s=time.time() + self._directory.ttl_s,
             handle=handle,
             owner=self._directory.owner,
+            recovery=recovery,
+            answers=answers,
         )
         return {
             "resultType": "input_required",

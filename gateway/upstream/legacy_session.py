@@ -93,6 +93,7 @@ class LegacySession:
         self.is_suspect = False
         self.is_exclusive = False
         self.is_suspended = False
+        self.is_adopted = False
         self.hears_notifications = False
         self.listener: GetStream | None = None
         self._credentials = credentials

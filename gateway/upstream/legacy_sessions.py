@@ -12,7 +12,7 @@ from gateway import __version__
 from gateway.core.inbound_request import InboundRequest, invalid_params
 from gateway.core.principal import Caller
 from gateway.core.request_state import digest
-from gateway.core.session import SessionKey
+from gateway.core.session import Negotiated, SessionKey
 from gateway.translate.capabilities import can_ask, canonical, to_legacy_capabilities
 from gateway.upstream.background import Background
 from gateway.upstream.contexts import in_short
@@ -147,6 +147,28 @@ class LegacySessions:
     async def open_unheard(self, wanted: Wanted) -> LegacySession:
         """Open a session that is not one of the pool's; whoever wants its GET stream reads it."""
         return await self._handshake.open(wanted.key, wanted.introduction)
+
+    def revive(self, wanted: Wanted, session_id: str, negotiated: Negotiated) -> LegacySession:
+        """A session that another replica opened, to say something in it; end it with `end_revived`."""
+        session = self._handshake.revive(wanted.key, wanted.introduction.credentials, session_id, negotiated)
+        session.is_forgotten = self._is_sticky  # its user's other calls go on in it
+        return session
+
+    async def end_revived(self, session: LegacySession) -> None:
+        """Be done with a session that another replica opened."""
+        await session.close()
+
+    async def adopt(self, wanted: Wanted, session_id: str, negotiated: Negotiated) -> LegacySession:
+        """Go on in a session that another replica opened, for one call; give it back with `release`."""
+        session = self.revive(wanted, session_id, negotiated)
+        self._pool.adopt(session)
+        session.listener = Listener(session)
+        try:
+            await session.listener.opened()
+        except BaseException:
+            self._pool.release(session, clean=False)
+            raise
+        return session
 
     def kind_of_listener(self, request: InboundRequest) -> str:
         """What the listeners of one caller must have in common to share a session."""

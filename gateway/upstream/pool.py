@@ -73,6 +73,11 @@ class SessionPool:
             return self._take(session, exclusive=False)
         return await self._lease_shared(key, opener)
 
+    def adopt(self, session: LegacySession) -> None:
+        """Count a session that another process opened; it serves the one call that it was opened for, and ends."""
+        session.in_flight, session.is_exclusive, session.is_adopted = 1, True, True
+        self._sessions.add(session)
+
     def release(self, session: LegacySession, *, clean: bool) -> None:
         """Give a session back.
 
@@ -170,7 +175,8 @@ class SessionPool:
     def _release_exclusive(self, session: LegacySession, clean: bool) -> None:
         # After a cancellation the server may go on with the call for a while; what it then says without correlation
         # would look as if it belonged to the next call. So such a session serves nobody else.
-        if session.is_dead or not clean or self._limits.reuse == "none" or self._is_closed:
+        is_done = session.is_dead or session.is_adopted or not clean
+        if is_done or self._limits.reuse == "none" or self._is_closed:
             self._retire(session)
             return
         session.idle_since_s = self._now_s()

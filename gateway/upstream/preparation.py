@@ -10,6 +10,7 @@ from gateway.core.session import SessionKey
 from gateway.errors import ProtocolError, UpstreamError
 from gateway.upstream.legacy_session import LegacySession
 from gateway.upstream.refusal import UpstreamRefused
+from gateway.upstream.replay import Hints
 from gateway.upstream.tool_marks import Marks, ToolMarks
 from gateway.wire import codes, meta, methods
 from gateway.wire.jsonrpc import Json
@@ -57,6 +58,10 @@ class Preparation:
     def note_tools(self, key: SessionKey, result: Json, *, is_first_page: bool) -> None:
         """Take note of a tools list that passes by."""
         self._marks.note(key, result, is_first_page=is_first_page)
+
+    def hints(self, key: SessionKey) -> Hints:
+        """What the server says of the effects of its tools, as far as it is known."""
+        return self._marks.hints(key)
 
     def forget_tools(self) -> None:
         """The tools have changed."""

@@ -37,6 +37,7 @@ class Resumption:
         self.has_begun = False
         self._session = session
         self._last_event_id: str | None = None
+        self._heard_id: str | None = None
         self._retry_ms: int | None = None
         self._attempts = 0
         self._refused = False
@@ -53,10 +54,26 @@ class Resumption:
             and self._attempts < MAX_ATTEMPTS
         )
 
+    @property
+    def heard_id(self) -> str | None:
+        """The last event that was heard: from there another process could go on."""
+        return self._heard_id or self._last_event_id
+
+    @property
+    def retry_ms(self) -> int | None:
+        """The reconnection time that the server asked for."""
+        return self._retry_ms
+
+    def start_at(self, event_id: str | None, retry_ms: int | None) -> None:
+        """Be where another process left off."""
+        self._last_event_id, self._retry_ms = event_id, retry_ms
+
     def has_seen(self, event: SseEvent) -> bool:
         """Whether an earlier stream of this call had this event already."""
         if event.id is None:
             return False
+        self._heard_id = event.id
+        self._retry_ms = event.retry_ms if event.retry_ms is not None else self._retry_ms
         self._seen[event.id] = None
         if len(self._seen) > _MOST_SEEN:
             del self._seen[next(iter(self._seen))]

@@ -17,6 +17,7 @@ from gateway.errors import UpstreamError
 from gateway.translate.param_marks import ParamMark, marks_of
 from gateway.upstream.legacy_session import LegacySession
 from gateway.upstream.refusal import UpstreamRefused
+from gateway.upstream.replay import Hints, hints_by_tool
 from gateway.wire import methods
 from gateway.wire.jsonrpc import Json
 
@@ -34,6 +35,7 @@ _RETRY_S: Final = 30.0
 @dataclass(frozen=True, slots=True)
 class _Known:
     marks: dict[str, tuple[ParamMark, ...]]
+    hints: dict[str, frozenset[str]]
     learned_at_s: float
     is_failure: bool = False
 
@@ -59,6 +61,11 @@ class ToolMarks:
         if known is None or (known.is_failure and self._age_s(known) > _RETRY_S):
             return None
         return known.marks
+
+    def hints(self, key: SessionKey) -> Hints:
+        """What the server says of the effects of its tools, as far as it is known."""
+        known = self._known.get(key)
+        return {} if known is None else known.hints
 
     def is_stale(self, key: SessionKey) -> bool:
         """Whether a request that contradicts the marks deserves a second look at the list."""
@@ -87,16 +94,18 @@ class ToolMarks:
 
     async def _look(self, session: LegacySession) -> Marks:
         marks: dict[str, tuple[ParamMark, ...]] = {}
+        hints: dict[str, frozenset[str]] = {}
         failed, changes = False, self._changes
         try:
             async with asyncio.timeout(self._patience_s):
                 for tools in [page async for page in _pages(session)]:
                     marks.update(_marks_by_tool(tools))
+                    hints.update(hints_by_tool(tools))
         except (UpstreamError, UpstreamRefused, TimeoutError) as error:
             failed = True
             log.warning("tools not listed", upstream=session.name, reason=str(error) or "too slow")
         if changes == self._changes:  # else the list has changed while it was being read
-            self._keep(session.key, _Known(marks, self._now_s(), failed))
+            self._keep(session.key, _Known(marks, hints, self._now_s(), failed))
         return marks
 
     def note(self, key: SessionKey, result: Json, *, is_first_page: bool) -> None:
@@ -105,9 +114,10 @@ class ToolMarks:
         if not isinstance(tools, list):
             return
         if is_first_page and not isinstance(result.get("nextCursor"), str):  # an empty cursor is one, too
-            self._keep(key, _Known(_marks_by_tool(tools), self._now_s()))
+            self._keep(key, _Known(_marks_by_tool(tools), hints_by_tool(tools), self._now_s()))
         elif (known := self._known.get(key)) is not None:
             known.marks.update(_marks_by_tool(tools))
+            known.hints.update(hints_by_tool(tools))
 
     def forget(self) -> None:
         """The list has changed."""

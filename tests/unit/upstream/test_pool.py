@@ -24,6 +24,7 @@ class FakeSession:
     is_dead: bool = False
     is_suspect: bool = False
     is_suspended: bool = False
+    is_adopted: bool = False
     is_exclusive: bool = False
 
     async def close(self) -> None:
