@@ -79,9 +79,13 @@ class RoundClient:
         url: the endpoint.
         capabilities: declared with every request that does not say otherwise.
         key: an API key, if the gateway wants one.
+        wait_s: the bound of every wait.
     """
 
-    def __init__(self, url: str, *, capabilities: JsonObject = EVERYTHING, key: str | None = None) -> None:
+    def __init__(
+        self, url: str, *, capabilities: JsonObject = EVERYTHING, key: str | None = None, wait_s: float = WAIT_S
+    ) -> None:
+        self._wait_s = wait_s
         self.url = url
         self.capabilities = capabilities
         self.key = key
@@ -138,7 +142,7 @@ class RoundClient:
             method, full, request_id=next(self._ids), capabilities=declared, meta=meta, headers=self._authorize(key)
         )
         headers = [(name.decode(), value.decode("latin-1")) for name, value in raw]
-        async with asyncio.timeout(WAIT_S), self._http.post(url or self.url, data=body, headers=headers) as response:
+        async with asyncio.timeout(self._wait_s), self._http.post(url or self.url, data=body, headers=headers) as response:
             return _read(response.status, response.headers, response.content_type, await response.read())
 
     def _authorize(self, key: str | None) -> dict[str, str]:
