@@ -1,4 +1,4 @@
-"""The command line: serve, check, probe, keygen, demo.
+"""The command line: serve, check, probe, import, keygen, demo.
 
 Exit codes: 0 fine, 1 problems (each a line on stderr), 2 a command line that cannot be read. What a command needs is
 imported when it runs, so that the others stay quick.
@@ -7,7 +7,7 @@ imported when it runs, so that the others stay quick.
 import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -16,7 +16,6 @@ from gateway.errors import GatewayError
 
 if TYPE_CHECKING:
     from gateway.config.model import Settings
-    from gateway.upstream.probe import Description
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _ENVIRONMENT: Final = "Without -c, environment variables configure one upstream: ERA_GATEWAY_UPSTREAM_URL and others."
@@ -62,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_check(commands)
     _add_probe(commands)
+    _add_import(commands)
     _add_keygen(commands)
     _add_demo(commands)
     return parser
@@ -106,6 +106,15 @@ def _add_probe(commands: _Commands) -> None:
         help="give the command a variable beside PATH, HOME and the like (NAME alone: your own); may be repeated",
     )
     parser.set_defaults(run=_probe, parser=parser)
+
+
+def _add_import(commands: _Commands) -> None:
+    about = "Make a configuration of the servers in a client's mcp.json; secrets become ${NAME}, and are not shown."
+    parser = commands.add_parser("import", help="make a configuration of a client's mcp.json", description=about)
+    parser.add_argument("file", type=Path, metavar="FILE", help="the client's file: JSON, with or without comments")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")
+    parser.add_argument("--force", action="store_true", help="even if that file exists")
+    parser.set_defaults(run=_import)
 
 
 def _add_keygen(commands: _Commands) -> None:
@@ -233,7 +242,7 @@ def _probe(arguments: argparse.Namespace) -> int:
 
     from gateway.upstream.probe import describe
 
-    print(_report(asyncio.run(describe(target, dict(arguments.header)))))
+    print(asyncio.run(describe(target, dict(arguments.header))))
     return 0
 
 
@@ -250,36 +259,15 @@ def _probe_command(arguments: argparse.Namespace) -> int:
     program, *rest = arguments.target
     variables = dict(arguments.env)
     command = Command(program, tuple(rest), variables, secrets=tuple(variables.values()))
-    print(_report(asyncio.run(describe_command(command))))
+    print(asyncio.run(describe_command(command)))
     return 0
 
 
-def _report(found: "Description") -> str:
-    rows = [
-        ("era", found.era),
-        ("version", found.version),
-        ("transport", found.transport),
-        ("server", _server_name(found.server_info or {})),
-        ("capabilities", ", ".join(_capability(name, value) for name, value in (found.capabilities or {}).items())),
-        ("instructions", found.instructions),
-        *(("note", note) for note in found.notes),
-    ]
-    return "\n".join(f"{name:14}{_printable(str(value))}" for name, value in rows if value)
+def _import(arguments: argparse.Namespace) -> int:
+    from gateway.importing import run
 
-
-def _server_name(info: Mapping[str, object]) -> str:
-    title = f"({info['title']})" if info.get("title") else ""
-    return " ".join(str(part) for part in (info.get("name"), info.get("version"), title) if part)
-
-
-def _capability(name: str, value: object) -> str:
-    parts = [key for key, on in value.items() if on is not False] if isinstance(value, dict) else []
-    return f"{name} ({', '.join(parts)})" if parts else name
-
-
-def _printable(text: str) -> str:
-    """Text of a stranger, without what a terminal would obey."""
-    return "".join(character if character.isprintable() else " " for character in text)
+    run(arguments.file, arguments.output, force=arguments.force)
+    return 0
 
 
 def _keygen(_arguments: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ _SYNTAX_HINTS: Final = {
 def dotted(path: KeyPath) -> str:
     """Write a path as the documentation does: `upstreams.docs.headers`, `auth.keys[0].name`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".")
+    return "".join(letter if letter.isprintable() else " " for letter in text.removeprefix("."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,20 @@ def read_document(path: Path) -> tuple[Document, list[Problem]]:
         ConfigError: there is no mapping to check at all.
     """
     file = str(path)
-    return parse_document(file, _read_text(file, path))
+    return parse_document(file, read_text(path, "give the path of a configuration file with -c"))
 
 
-def _read_text(file: str, path: Path) -> str:
-    remedy = "give the path of a configuration file with -c"
+def read_text(path: Path, remedy: str) -> str:
+    """Read a file of text in UTF-8.
+
+    Args:
+        path: the file.
+        remedy: what to do if there is none to be read.
+
+    Raises:
+        ConfigError: it cannot be read, or is not UTF-8.
+    """
+    file = str(path)
     try:
         raw = path.read_bytes()
     except FileNotFoundError:

@@ -7,14 +7,23 @@ from pydantic import BeforeValidator
 
 from gateway.config.values import wrong
 
-_UPSTREAM: Final = re.compile(r"[a-z0-9-]{1,32}")
+LONGEST_UPSTREAM: Final = 32
+RESERVED: Final = frozenset({"legacy"})
+"""Names that no upstream may have: a path of the gateway's own."""
+
+_UPSTREAM: Final = re.compile(rf"[a-z0-9-]{{1,{LONGEST_UPSTREAM}}}")
 _QUESTION: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 _RENAME: Final = "choose another name"
 
 
+def is_upstream_name(name: str) -> bool:
+    """Whether an upstream may be called so."""
+    return _UPSTREAM.fullmatch(name) is not None and name not in RESERVED
+
+
 def parse_upstream_name(value: object) -> object:
     """Check the name of an upstream: part of URLs and of merged tool names."""
-    if value == "legacy":
+    if isinstance(value, str) and value in RESERVED:
         raise wrong("a reserved name", "any other name", remedy=_RENAME)
     if not isinstance(value, str) or _UPSTREAM.fullmatch(value) is None:
         raise wrong("not a name", "1 to 32 of a-z, 0-9 and -", remedy=_RENAME)

@@ -38,12 +38,17 @@ def _parse_secret(value: object) -> object:
     raise wrong("not text", "text, in quotes", found="", remedy="put the value in quotes")
 
 
+def is_owned_header(name: str) -> bool:
+    """Whether a header is none of the operator's business."""
+    return _OWNED.fullmatch(name) is not None
+
+
 def parse_header_name(value: object) -> str:
     """Check the name of a header that goes to an upstream with every request."""
     name = value if isinstance(value, str) else ""
     if _TOKEN.fullmatch(name) is None:
         raise wrong("not a header name", "letters, digits and -, such as X-Team", remedy="mend the name")
-    if _OWNED.fullmatch(name):
+    if is_owned_header(name):
         raise wrong("a header that the gateway sets itself", "any other header", found="", remedy="leave it out")
     return name
 
