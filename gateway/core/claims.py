@@ -14,10 +14,10 @@ class OwnerLost(Exception):  # noqa: N818 -- an event: this replica takes the ro
     """The replica that kept a round is dead, and this one has claimed the round.
 
     Args:
-        is_posted: whether the answers have been delivered to the server already.
+        is_posted: whether the answers have been delivered to the server already; None: it died over it.
     """
 
-    def __init__(self, *, is_posted: bool) -> None:
+    def __init__(self, *, is_posted: bool | None) -> None:
         super().__init__()
         self.is_posted = is_posted
 

@@ -151,9 +151,13 @@ class MemoryRounds:
     def start(self) -> None:
         """There is nobody else to tell."""
 
-    async def acquire(self, handle: str) -> Any:
+    async def acquire(self, handle: str, _client: object = None) -> Any:
         """`claim`, as a directory does that must ask others first."""
         return self.claim(handle)
+
+    def is_relayed(self, _handle: str) -> bool:
+        """There is nobody who relays."""
+        return False
 
     async def note_posted(self, handle: str) -> None:
         """The server has taken the answers: of interest only to who would take over."""

@@ -73,6 +73,15 @@ class Owner:
     def __len__(self) -> int:
         return len(self._calls)
 
+    def knows(self, handle: str) -> bool:
+        """Whether a relayed retry has claimed a round, and its end may still be wanted."""
+        return handle in self._by_handle
+
+    def note_claimed(self, call: RelayedCall) -> None:
+        """A relayed retry has claimed its round: every other copy of it is to have the same end."""
+        if self._calls.get(call.relay) is call:
+            self._by_handle[call.handle] = call
+
     def receive(self, message: Serve | Still | Cancel | Done) -> None:
         """Take in what a relayer says."""
         match message:
@@ -103,8 +112,7 @@ class Owner:
         elif (call := self._by_handle.get(serve.handle)) is not None:
             self._run(self._attach(call, serve))
         else:
-            call = RelayedCall(serve, self._send, self._now_s)
-            self._calls[serve.relay] = self._by_handle[serve.handle] = call
+            call = self._calls[serve.relay] = RelayedCall(serve, self._send, self._now_s)
             call.task = self._run(self._work(call))
 
     def _note_still(self, still: Still) -> None:

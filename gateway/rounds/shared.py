@@ -38,6 +38,7 @@ from gateway.rounds.heartbeat import Heartbeat
 from gateway.rounds.inbox import Inbox
 from gateway.rounds.memory import MemoryRounds, Round, RoundLimits
 from gateway.rounds.owner import Owner, ServeUpstream
+from gateway.rounds.relayed import RelayedCall
 from gateway.rounds.relayer import ClientStream, OwnerDied, Relayer
 from gateway.store.connection import SharedStore
 from gateway.store.down import StoreDown
@@ -93,7 +94,7 @@ class SharedRounds:
 
     # --- a round that is here ---
 
-    async def acquire(self, handle: str) -> Any:
+    async def acquire(self, handle: str, client: object = None) -> Any:
         """Take a round out: of any number of replicas exactly one gets it, the others get None."""
         round_ = self._here.claim(handle)
         if round_ is None:
@@ -101,14 +102,16 @@ class SharedRounds:
         try:
             claim = await self._claims.take(handle)
         except StoreDown:
-            return round_  # nobody else can claim it now
+            claim = Claim(self.owner)  # nobody else can claim it now
         except BaseException:
             self._run(round_.expire())
             raise
-        if claim.replica == self.owner:
-            return round_
-        await round_.drop()
-        return None
+        if claim.replica != self.owner:
+            await round_.drop()
+            return None
+        if isinstance(client, RelayedCall):
+            self._relayed.note_claimed(client)
+        return round_
 
     async def note_posted(self, handle: str) -> None:
         """The server has taken the answers to a round of ours."""
@@ -164,11 +167,15 @@ class SharedRounds:
                 except OwnerDied:
                     log.info("owner died while it was relayed", upstream=upstream)
             check()
-            if (claim := await self._seize(state.handle, owner)) is not None:
-                raise OwnerLost(is_posted=claim.is_posted)
+            if (seized := await self._seize(state.handle, owner)) is not None:
+                raise seized
 
-    async def _seize(self, handle: str, owner: str) -> Claim | None:
-        """Claim a round whose owner is dead; None: look again.
+    def is_relayed(self, handle: str) -> bool:
+        """Whether a retry of a round of ours is served, or has been a moment ago, for another replica."""
+        return self._relayed.knows(handle)
+
+    async def _seize(self, handle: str, owner: str) -> OwnerLost | None:
+        """Claim a round whose owner is dead, and say what is known of its answers; None: look again.
 
         Raises:
             ProtocolError: somebody who lives has claimed it.
@@ -189,7 +196,7 @@ class SharedRounds:
             await self._claims.give_back(taken, handle, to=before)
             return None
         self._seized[handle] = time.monotonic() + self.ttl_s
-        return taken
+        return OwnerLost(is_posted=False if before is None else before.is_posted or None)
 
     # --- this replica among others ---
 

@@ -99,9 +99,9 @@ class LegacyUpstream:
         session = await self._sessions.lease(self._sessions.wanted(request, caller))
         self._sessions.release(session, clean=True)
 
-    def kind_of_listener(self, request: InboundRequest) -> str:
+    def kind_of_listener(self, request: InboundRequest, caller: Caller) -> str:
         """What the listeners of one caller must have in common to share a source."""
-        return self._sessions.kind_of_listener(request)
+        return self._sessions.kind_of_listener(request, caller)
 
     def source(self, request: InboundRequest, caller: Caller, reports: Reports) -> LegacySource:
         """Where the changes for a caller's listeners come from."""
@@ -205,7 +205,7 @@ class LegacyUpstream:
         state = self._rounds.read(request, caller)
         if not self._rounds.is_here(state):
             return await self._retry_elsewhere(state, request, caller, client)
-        round_ = await self._rounds.claim(state, request)
+        round_ = await self._rounds.claim(state, request, client)
         if isinstance(round_, UrlRound):
             return await self._retry_url_round(round_, request, caller, client)
         call = round_.call
@@ -251,14 +251,14 @@ class LegacyUpstream:
         caller: Caller,
         client: ClientStream,
         *,
-        is_posted: bool,
+        is_posted: bool | None,
     ) -> Outcome:
         """Go on with a call whose replica is dead, where its stream was left."""
         wanted = self._sessions.wanted(request, caller)
         call = await self._recovery.resume(point, request, _leg(request), wanted)
-        on_posted = None if is_posted else partial(self._rounds.note_posted, state)
+        on_posted = partial(self._rounds.note_posted, state)
         with self._rounds.occupied(caller), self._rounds.running(state, SuspendedCall(call)):
-            ending = await call.recover(_leg(request), client, on_posted)
+            ending = await call.recover(_leg(request), client, on_posted, is_posted=is_posted)
         if isinstance(ending, Fail) and is_lost(call, ending.error):
             log.warning("suspended call lost", upstream=self.name, reason=getattr(ending.error, "reason", None))
             raise lost()

@@ -49,6 +49,9 @@ from gateway.wire.jsonrpc import Json, JsonObject
 Ending: TypeAlias = RequireInput | Complete | Fail
 """How one leg of a call ends for the client."""
 
+HEARING_S: Final = 1.0
+"""How long a server is heard that may have got its answers already."""
+
 LINGER_S: Final = 0.02
 """How long a result waits for logs and progress that travel on another stream than itself."""
 
@@ -136,18 +139,45 @@ class LegacyCall:
         self._clock.resume()
         return await self._until_leg_ends(self._go_on(leg, self._leg_ended, on_posted))
 
-    async def recover(self, leg: Leg, client: ClientStream, on_posted: Callable[[], Awaitable[None]] | None) -> Ending:
+    async def recover(
+        self, leg: Leg, client: ClientStream, on_posted: Callable[[], Awaitable[None]], *, is_posted: bool | None
+    ) -> Ending:
         """Go on where another process left the call, with the answers of a retry; otherwise like `answer`.
 
         Args:
             leg: the retry.
             client: where notifications go.
-            on_posted: called when the server has taken the answers; None: it had taken them before.
+            on_posted: called when the server has taken the answers.
+            is_posted: whether it had taken them before. None: nobody knows; if it has, it may well have gone on since,
+                so its stream is heard first, for `HEARING_S`.
         """
         self._enter(leg, client)
         self._leg_ended = self._loop.create_future()
         self._running = self._background.run(self._run_detached())
-        return await self._until_leg_ends(self._go_on(leg, self._leg_ended, on_posted))
+        return await self._until_leg_ends(self._recover(leg, self._leg_ended, on_posted, is_posted))
+
+    async def _recover(
+        self,
+        leg: Leg,
+        leg_ended: asyncio.Future[Ending],
+        on_posted: Callable[[], Awaitable[None]],
+        is_posted: bool | None,
+    ) -> Ending:
+        if is_posted is None:
+            is_posted = await self._has_gone_on()
+        if leg_ended.done():
+            return leg_ended.result()
+        return await self._go_on(leg, leg_ended, None if is_posted else on_posted)
+
+    async def _has_gone_on(self) -> bool:
+        """Whether the server has more to say since the call was left."""
+        self._resumption.wanted.set()
+        try:
+            async with asyncio.timeout(HEARING_S):
+                await self._resumption.heard.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def _go_on(
         self, leg: Leg, leg_ended: asyncio.Future[Ending], on_posted: Callable[[], Awaitable[None]] | None

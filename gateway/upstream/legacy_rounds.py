@@ -46,11 +46,14 @@ class RoundDirectory(Protocol):
     def find(self, handle: str) -> Any:
         """Look at a round; None if it is not here."""
 
-    async def acquire(self, handle: str) -> Any:
+    async def acquire(self, handle: str, client: ClientStream) -> Any:
         """Take a round out; None if it is gone, or another replica has it."""
 
     async def note_posted(self, handle: str) -> None:
         """The server has taken the answers to a round of ours."""
+
+    def is_relayed(self, handle: str) -> bool:
+        """Whether a retry of a round of ours is served for another process."""
 
     def running(self, handle: str, round_: Any) -> AbstractContextManager[None]:
         """While a round that was taken out is worked on."""
@@ -218,10 +221,12 @@ class LegacyRounds:
         return state
 
     def is_here(self, state: RequestState) -> bool:
-        """Whether this process is the one that keeps, or kept, a round."""
-        return state.owner == self._directory.owner
+        """Whether this process is the one that keeps, or kept, a round, and serves its retry for nobody else."""
+        return state.owner == self._directory.owner and not self._directory.is_relayed(state.handle)
 
-    async def claim(self, state: RequestState, request: InboundRequest) -> SuspendedCall | UrlRound:
+    async def claim(
+        self, state: RequestState, request: InboundRequest, client: ClientStream
+    ) -> SuspendedCall | UrlRound:
         """Check the answers of a retry, and claim its round: all of it before anything else happens.
 
         Raises:
@@ -236,7 +241,7 @@ class LegacyRounds:
             round_.call.exchange.check(answers)
         else:
             round_.check(answers)
-        claimed: SuspendedCall | UrlRound | None = await self._directory.acquire(state.handle)
+        claimed: SuspendedCall | UrlRound | None = await self._directory.acquire(state.handle, client)
         if claimed is None:
             raise refused("used or expired")
         return claimed

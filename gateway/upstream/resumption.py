@@ -28,12 +28,14 @@ class Resumption:
 
     Attributes:
         wanted: set when the exchange wants the stream back.
+        heard: set when there was something on a stream that was picked up.
         has_begun: whether the stream that is read now is one that was picked up. It may hold what belongs to other
             requests: some servers replay everything that a session was sent.
     """
 
     def __init__(self, session: LegacySession) -> None:
         self.wanted = asyncio.Event()
+        self.heard = asyncio.Event()
         self.has_begun = False
         self._session = session
         self._last_event_id: str | None = None
@@ -70,6 +72,8 @@ class Resumption:
 
     def has_seen(self, event: SseEvent) -> bool:
         """Whether an earlier stream of this call had this event already."""
+        if self.has_begun:
+            self.heard.set()
         if event.id is None:
             return False
         self._heard_id = event.id
