@@ -140,7 +140,17 @@ class Gateway:
         door = front_door(server)
         authenticator = _authenticator(self._settings.auth)
         times = ReplyTimes(server.stream_after_s, server.keepalive_s)
-        return {path: Endpoint(upstream, door, authenticator, times) for path, upstream in paths.items()}
+        return {
+            path: Endpoint(upstream, door, authenticator, times, self._affinity(path))
+            for path, upstream in paths.items()
+        }
+
+    def _affinity(self, path: str) -> Sequence[bytes]:
+        """The headers by which sessions of the upstreams behind a path are chosen."""
+        upstreams = self._settings.upstreams
+        own = upstreams.get(path.removeprefix(f"{self._settings.server.path}/"))
+        headers = {each.sessions.affinity for each in ([own] if own is not None else upstreams.values())}
+        return [header.lower().encode("ascii") for header in sorted(filter(None, headers))]
 
     def readiness(self) -> Mapping[str, object]:
         """What `/readyz` tells."""

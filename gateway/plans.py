@@ -35,6 +35,7 @@ def upstream_plan(name: str, upstream: model.Upstream, settings: model.Settings)
         watch_s=upstream.watch_s,
         resumes=rounds.recovery in ("auto", "resume"),
         replay=_replay_rule(rounds),
+        affinity=None if upstream.sessions.affinity is None else upstream.sessions.affinity.lower(),
     )
 
 

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from gateway.config.addresses import Url
+from gateway.config.affinity import AffinityHeader
 from gateway.config.command import (
     Argument,
     Folder,
@@ -34,8 +35,16 @@ class Sessions(Section):
     """How sessions towards a legacy server are kept."""
 
     reuse: Literal["pooled", "sticky", "none"] = "pooled"
+    affinity: AffinityHeader = None
     max: Count = 64
     idle_s: PositiveDuration = key("idle", "5m")
+
+    @model_validator(mode="after")
+    def _check_affinity(self) -> Self:
+        if self.affinity is not None and self.reuse != "sticky":
+            remedy = "write reuse: sticky, or remove it"
+            raise wrong("only for sticky sessions", "reuse: sticky", found="", at=("affinity",), remedy=remedy)
+        return self
 
 
 class UpstreamAuth(Section):

@@ -1,5 +1,6 @@
 """Who a request belongs to: the owner of sessions, rounds and limits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,12 +30,14 @@ ANONYMOUS: Final = Principal("anonymous", "anonymous")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The principal of one request, and the credential that it came with.
+    """The principal of one request, the credential that it came with, and the session that it means.
 
     Args:
         principal: who asks.
         authorization: the client's own `Authorization` value; only an upstream with passthrough may look at it.
+        affinity: the headers by which sessions are chosen, lower-case names (`core.affinity`); None: there are none.
     """
 
     principal: Principal
     authorization: str | None = None
+    affinity: Mapping[str, str] | None = None

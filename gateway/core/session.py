@@ -23,12 +23,14 @@ class SessionKey(NamedTuple):
         credentials: a digest of the credentials that the upstream sees; "" when they are the same for everybody.
         capabilities: the canonical text of the declared capabilities, or a digest of it if it is long.
         client_info: likewise of the client's identity, where it is passed on; else "".
+        affinity: the session that the client means, among several of its own; "" for the one without a name.
     """
 
     principal: str
     credentials: str
     capabilities: str
     client_info: str = ""
+    affinity: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ in one place; any other is `-32603` with an id that is also in the log.
 import asyncio
 import secrets
 import time
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import structlog
 from starlette.types import Receive, Scope, Send
 
+from gateway.core.affinity import affinity_of
 from gateway.core.front_door import FrontDoor, Headers, body_too_large, check_head, cors_headers, preflight
 from gateway.core.inbound import validate
 from gateway.core.inbound_params import check_params
@@ -80,13 +82,22 @@ class Endpoint:
         door: who may knock.
         authenticator: who is who.
         times: when to break the silence.
+        affinity: the headers, in lower case, by which sessions of the upstream are chosen.
     """
 
-    def __init__(self, upstream: Upstream, door: FrontDoor, authenticator: Authenticator, times: ReplyTimes) -> None:
+    def __init__(
+        self,
+        upstream: Upstream,
+        door: FrontDoor,
+        authenticator: Authenticator,
+        times: ReplyTimes,
+        affinity: Sequence[bytes] = (),
+    ) -> None:
         self._upstream = upstream
         self._door = door
         self._authenticator = authenticator
         self._times = times
+        self._affinity = affinity
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
@@ -109,6 +120,7 @@ class Endpoint:
                 return
             request_id = message.id
             check_params(message)
+            affinity = affinity_of(headers, self._affinity) if self._affinity else None
         except ClientGone:
             self._log(started_s, CLIENT_LEFT)
             return
@@ -116,7 +128,7 @@ class Endpoint:
             request_id = error.request_id if isinstance(error, InboundError) else request_id
             await self._refuse(send, error, request_id, cors, started_s)
             return
-        caller = Caller(principal, self._authorization(headers))
+        caller = Caller(principal, self._authorization(headers), affinity)
         await self._serve(message, caller, ClientReply(message.id, receive, send, cors, self._times), started_s)
 
     async def _serve(self, request: InboundRequest, caller: Caller, reply: ClientReply, started_s: float) -> None:

@@ -69,7 +69,7 @@ class AnyEraUpstream:
         return principal.may_use(self.name)
 
     def owner(self, caller: Caller) -> tuple[str, str]:
-        """Whom the answers to a caller belong to: a principal, and a digest of the credential that was passed on."""
+        """Whom the answers to a caller belong to: a principal, and what else of it the server can tell apart."""
         return self._owner(caller)
 
     async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.core.affinity import affinity_to
 from gateway.core.era import Era
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.principal import Caller
@@ -48,6 +49,7 @@ class UpstreamPlan:
     watch_s: float | None
     resumes: bool
     replay: ReplayRule | None
+    affinity: str | None
 
 
 def build_upstream(
@@ -87,8 +89,13 @@ def build_upstream(
         passed = credentials(caller).get("Authorization")
         return caller.principal.id, digest(passed) if passed else ""
 
+    def whose(caller: Caller) -> tuple[str, str]:
+        principal, passed = owner(caller)
+        named = affinity_to(plan.affinity, caller)
+        return principal, f"{passed} {digest(named)}" if named else passed
+
     def key_of(request: InboundRequest, caller: Caller) -> Key:
-        return owner(caller), legacy.kind_of_listener(request) if resolver.known != "modern" else ""
+        return owner(caller), legacy.kind_of_listener(request, caller) if resolver.known != "modern" else ""
 
     def open_source(request: InboundRequest, caller: Caller, reports: Reports) -> Source:
         if resolver.known != "modern":
@@ -126,7 +133,7 @@ def build_upstream(
         resolver,
         background,
         credentials,
-        owner,
+        whose,
         subscriptions,
         passes_authorization=plan.passes_authorization,
     )
@@ -152,6 +159,7 @@ def _legacy_options(plan: UpstreamPlan) -> LegacyOptions:
         watch_s=plan.watch_s,
         resumes=plan.resumes and not place.is_process,
         replay=plan.replay,
+        affinity=plan.affinity,
     )
 
 

@@ -24,7 +24,10 @@ class Upstream(Protocol):
         """Whether a principal may use it."""
 
     def owner(self, caller: Caller) -> tuple[str, str]:
-        """Whom the answers to a caller belong to: a principal, and a digest of the credential that was passed on."""
+        """Whom the answers to a caller belong to: a principal, and what else of it the server can tell apart.
+
+        That is a digest of the credential that was passed on, and of the session that it means among its own.
+        """
 
     async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
         """Serve one request. Raises GatewayError."""

@@ -22,6 +22,7 @@ class LegacyOptions:
     resumes: whether a call is gone on with whose replica is dead.
     replay: which calls may be made again whose replica is dead; None: none.
     watch_s: seconds between two looks at lists whose changes the server does not tell; None: never.
+    affinity: the header, in lower case, each value of which has a session of its own; None: there is none.
     """
 
     calls: CallLimits
@@ -35,3 +36,4 @@ class LegacyOptions:
     resumes: bool = True
     replay: ReplayRule | None = None
     watch_s: float | None = None
+    affinity: str | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway import __version__
+from gateway.core.affinity import affinity_to
 from gateway.core.inbound_request import InboundRequest, invalid_params
 from gateway.core.principal import Caller
 from gateway.core.request_state import digest
@@ -97,7 +98,8 @@ class LegacySessions:
             raise invalid_params(f"params._meta declares too much: over {_LONGEST_DECLARED} characters")
         if len(declared) + len(info) + len(authorization or "") > _WORTH_REMEMBERING:
             return self._want(request, caller, client_info)
-        alike = (caller.principal.id, authorization, declared, info, request.log_level is not None)
+        named = affinity_to(self._options.affinity, caller)
+        alike = (caller.principal.id, authorization, named, declared, info, request.log_level is not None)
         wanted = self._wanted.get(alike)
         if wanted is None:
             if len(self._wanted) >= _MOST_WANTED:
@@ -112,6 +114,7 @@ class LegacySessions:
             self._credentials_digest(caller),
             in_short(canonical(capabilities)),
             in_short(canonical(client_info)) if client_info else "",
+            affinity_to(self._options.affinity, caller),
         )
         introduction = Introduction(capabilities, client_info or GATEWAY_INFO, self.credentials(caller))
         return Wanted(key, introduction, can_ask(capabilities) or request.log_level is not None)
@@ -170,9 +173,11 @@ class LegacySessions:
             raise
         return session
 
-    def kind_of_listener(self, request: InboundRequest) -> str:
+    def kind_of_listener(self, request: InboundRequest, caller: Caller) -> str:
         """What the listeners of one caller must have in common to share a session."""
-        return canonical(request.capabilities) if self._is_sticky else ""
+        if not self._is_sticky:
+            return ""
+        return f"{canonical(request.capabilities)} {affinity_to(self._options.affinity, caller)}"
 
     def wanted_for_listening(self, request: InboundRequest, caller: Caller) -> Wanted:
         """The session on which changes are heard: nothing is asked on it.
