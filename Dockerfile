@@ -8,7 +8,9 @@ RUN python3 -m venv --without-pip /opt/era-gateway
 WORKDIR /src
 # The dependencies first: a change of the code alone leaves this layer as it was.
 COPY pyproject.toml ./
-RUN python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
+# With the extra for several replicas.
+RUN python3 -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+print(*project["dependencies"], *project["optional-dependencies"]["redis"], sep="\n")' \
       > requirements.txt \
  && python3 -m pip --python /opt/era-gateway/bin/python install --only-binary :all: -r requirements.txt
 COPY README.md LICENSE ./
