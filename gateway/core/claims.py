@@ -4,10 +4,15 @@ A claim says who, and whether the answers have been delivered to the server, so 
 """
 
 from dataclasses import dataclass
-from typing import Final
+from enum import Enum
 
-_CLAIMED: Final = "claimed"
-_POSTED: Final = "posted"
+
+class Stage(Enum):
+    """How far the holder of a claim has come."""
+
+    CLAIMED = "claimed"
+    POSTED = "posted"
+    LOST = "lost"
 
 
 class OwnerLost(Exception):  # noqa: N818 -- an event: this replica takes the round over
@@ -28,18 +33,18 @@ class Claim:
 
     Args:
         replica: who has it.
-        is_posted: whether the server has taken the answers.
+        stage: whether the server has taken the answers, or nobody can go on with the call.
     """
 
     replica: str
-    is_posted: bool = False
+    stage: Stage = Stage.CLAIMED
 
     def to_text(self) -> str:
         """As it stands in the store."""
-        return f"{self.replica} {_POSTED if self.is_posted else _CLAIMED}"
+        return f"{self.replica} {self.stage.value}"
 
     @classmethod
     def from_text(cls, text: bytes) -> "Claim":
-        """As `to_text` wrote it."""
-        replica, _, state = text.decode("utf-8", "replace").partition(" ")
-        return cls(replica, state == _POSTED)
+        """As `to_text` wrote it; a stage that is not known counts as the first."""
+        replica, _, word = text.decode("utf-8", "replace").partition(" ")
+        return cls(replica, next((stage for stage in Stage if stage.value == word), Stage.CLAIMED))

@@ -5,7 +5,7 @@ A claim outlives the token that it is about, so that a used token stays used.
 
 from typing import Final
 
-from gateway.core.claims import Claim
+from gateway.core.claims import Claim, Stage
 from gateway.store.connection import SharedStore
 
 _SLACK_S: Final = 60.0
@@ -51,12 +51,14 @@ class Claims:
 
     async def take_from(self, dead: Claim, handle: str) -> Claim | None:
         """Take a claim over from a replica that is dead; None if it has changed meanwhile. Raises StoreDown."""
-        claim = Claim(self._replica, dead.is_posted)
+        claim = Claim(self._replica, dead.stage)
         return claim if await self._swap(handle, dead, claim) else None
 
-    async def note_posted(self, handle: str) -> None:
-        """The server has taken the answers to a round that is ours. Raises StoreDown."""
-        await self._swap(handle, Claim(self._replica), Claim(self._replica, is_posted=True))
+    async def note(self, handle: str, stage: Stage) -> None:
+        """Say how far a round of ours has come since it was claimed. Raises StoreDown."""
+        for before in (Stage.CLAIMED, Stage.POSTED):
+            if await self._swap(handle, Claim(self._replica, before), Claim(self._replica, stage)):
+                return
 
     async def give_back(self, claim: Claim, handle: str, to: Claim | None) -> None:
         """Undo a claim that was taken from somebody who is alive after all. Raises StoreDown."""

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from gateway.core.claims import Stage
 from gateway.core.exchange import lost
 from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Principal
@@ -159,8 +160,8 @@ class MemoryRounds:
         """There is nobody who relays."""
         return False
 
-    async def note_posted(self, handle: str) -> None:
-        """The server has taken the answers: of interest only to who would take over."""
+    async def note(self, handle: str, stage: Stage) -> None:
+        """How far a round has come is of interest only to who would take over."""
 
     def running(self, _handle: str, _round: Round) -> AbstractContextManager[None]:
         """While a claimed round is worked on."""

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.core.claims import Claim, OwnerLost
+from gateway.core.claims import Claim, OwnerLost, Stage
+from gateway.core.exchange import lost
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
@@ -113,12 +114,12 @@ class SharedRounds:
             self._relayed.note_claimed(client)
         return round_
 
-    async def note_posted(self, handle: str) -> None:
-        """The server has taken the answers to a round of ours."""
+    async def note(self, handle: str, stage: Stage) -> None:
+        """Say how far a round of ours has come since it was claimed."""
         try:
-            await self._claims.note_posted(handle)
+            await self._claims.note(handle, stage)
         except StoreDown:
-            return  # who takes over from us will deliver them again, to a server that has no such question any more
+            return  # who takes over from us listens to the server before it answers again
 
     @contextmanager
     def running(self, handle: str, round_: Round) -> Iterator[None]:
@@ -182,11 +183,15 @@ class SharedRounds:
         """
         found = await self._claims.take(handle)
         if found.replica == self.owner:
+            if found.stage is Stage.LOST:
+                raise lost()
             if handle in self._seized:
                 raise refused("used or expired")
             taken: Claim | None = found
             before = None
         else:
+            if found.stage is Stage.LOST:
+                raise lost()
             if found.replica != owner and await self._heartbeat.is_alive(found.replica):
                 raise refused("used or expired")
             taken, before = await self._claims.take_from(found, handle), found
@@ -196,7 +201,7 @@ class SharedRounds:
             await self._claims.give_back(taken, handle, to=before)
             return None
         self._seized[handle] = time.monotonic() + self.ttl_s
-        return OwnerLost(is_posted=False if before is None else before.is_posted or None)
+        return OwnerLost(is_posted=False if before is None else before.stage is Stage.POSTED or None)
 
     # --- this replica among others ---
 

@@ -13,7 +13,7 @@ from itertools import count
 import structlog
 
 from gateway.core.claims import OwnerLost
-from gateway.core.exchange import Exchange, lost
+from gateway.core.exchange import Exchange
 from gateway.core.exchange_events import Fail, Leg, RequireInput
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
@@ -238,7 +238,7 @@ class LegacyUpstream:
             self._recovery.end(point, self._sessions.wanted(request, caller))
         if state.answers is None or self._options.replay is None:
             log.warning("suspended call lost", upstream=self.name)
-            raise lost()
+            raise await self._rounds.lose(state)
         log.info("suspended call made again", upstream=self.name)
         answers = {**state.answers, **(request.input_responses or {})}
         return await self._call(request, replace(_leg(request), answers=answers), caller, client)
@@ -261,7 +261,7 @@ class LegacyUpstream:
             ending = await call.recover(_leg(request), client, on_posted, is_posted=is_posted)
         if isinstance(ending, Fail) and is_lost(call, ending.error):
             log.warning("suspended call lost", upstream=self.name, reason=getattr(ending.error, "reason", None))
-            raise lost()
+            raise await self._rounds.lose(state)
         log.info("suspended call resumed", upstream=self.name)
         return self._conclude(call, ending, request, caller, state)
 

@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gateway.core.claims import Stage
+from gateway.core.exchange import lost
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Caller, Principal
@@ -49,8 +51,8 @@ class RoundDirectory(Protocol):
     async def acquire(self, handle: str, client: ClientStream) -> Any:
         """Take a round out; None if it is gone, or another replica has it."""
 
-    async def note_posted(self, handle: str) -> None:
-        """The server has taken the answers to a round of ours."""
+    async def note(self, handle: str, stage: Stage) -> None:
+        """Say how far a round of ours has come since it was taken out."""
 
     def is_relayed(self, handle: str) -> bool:
         """Whether a retry of a round of ours is served for another process."""
@@ -266,7 +268,12 @@ class LegacyRounds:
 
     async def note_posted(self, state: RequestState) -> None:
         """The server has taken the answers to a round of ours."""
-        await self._directory.note_posted(state.handle)
+        await self._directory.note(state.handle, Stage.POSTED)
+
+    async def lose(self, state: RequestState) -> ProtocolError:
+        """Nobody can go on with the call of a round of ours; what every copy of its retry is told."""
+        await self._directory.note(state.handle, Stage.LOST)
+        return lost()
 
     def running(self, state: RequestState, round_: SuspendedCall) -> AbstractContextManager[None]:
         """While a claimed round is worked on."""
