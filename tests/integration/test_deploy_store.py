@@ -1,4 +1,4 @@
-"""deploy/kubernetes/valkey/start.sh with a real Redis: the gateway's user can do what replicas need, and nothing else."""
+"""deploy/kubernetes/valkey/start.sh with a real Redis: the gateway's user can do what replicas need, nothing else."""
 
 import asyncio
 import os

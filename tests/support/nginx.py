@@ -43,7 +43,7 @@ class Nginx:
             self._program, "-c", str(conf), "-g", "daemon off; master_process off;", cwd=folder
         )
         async with asyncio.timeout(_BOUND_S):
-            while not await self._listens():
+            while not await self._listens():  # noqa: ASYNC110 -- nothing announces it
                 await asyncio.sleep(0.01)
         return self
 
