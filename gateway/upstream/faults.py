@@ -1,23 +1,17 @@
-"""What went wrong on the way to an upstream: aiohttp's exceptions, mapped in one place.
+"""What went wrong on the way to an upstream, and what it means for the request.
 
 Rule: a request may be sent again only when the server certainly did not execute it (`retryable`). Once its bytes
 may have reached the server, a broken connection leaves the outcome unknown. No message names a URL or an address.
 """
 
+import socket
 import ssl
 from collections.abc import Mapping
-from typing import Final
-
-import aiohttp
 
 from gateway.errors import UpstreamError
 
-FAILURES: Final = (aiohttp.ClientError, OSError)
-"""What aiohttp raises when it sends or reads."""
-
 _RETRY_AFTER_S = 1
 _MAX_DIGITS = 8
-_REFUSED_WRITE = "Cannot write to closing transport"
 
 
 def unreachable(upstream: str, why: str) -> UpstreamError:
@@ -69,31 +63,18 @@ def retry_after_s(headers: Mapping[str, str]) -> int | None:
     return int(value) if value.isdecimal() and len(value) < _MAX_DIGITS else None
 
 
-def to_upstream_error(upstream: str, error: Exception) -> UpstreamError:
-    """Say what one of `FAILURES` means for the request that met it."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
+def unreadable(upstream: str) -> UpstreamError:
+    """The upstream does not speak HTTP, or breaks its rules."""
+    return nonsense(upstream, "sent an answer that cannot be read as HTTP")
+
+
+def not_connected(upstream: str, error: OSError) -> UpstreamError:
+    """Say why no connection could be opened."""
+    if isinstance(error, socket.gaierror):
         return unreachable(upstream, "its host name does not resolve")
-    if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
+    if isinstance(error, ssl.SSLError):
         return unreachable(upstream, "no TLS connection that can be trusted")
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
+    if isinstance(error, TimeoutError):
         return unreachable(upstream, "connecting took too long")
-    if isinstance(error, aiohttp.ClientConnectorError):
-        refused = isinstance(error.os_error, ConnectionRefusedError)
-        return unreachable(upstream, "connection refused" if refused else "no connection")
-    if _is_refused_write(error):
-        return unreachable(upstream, "the connection was closed before the request was sent")
-    if isinstance(error, aiohttp.ClientResponseError):
-        return nonsense(upstream, "sent an answer that cannot be read as HTTP")
-    if isinstance(error, (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, OSError)):
-        return outcome_unknown(upstream)
-    return nonsense(upstream, "cannot be talked to over HTTP")
-
-
-def _is_refused_write(error: Exception) -> bool:
-    """Whether aiohttp refused to write the request, because the pooled connection was closing already.
-
-    The request is then incomplete at best, since head and body are written in one piece (of a large body, the end is
-    missing). aiohttp's writer task reports the refusal as the cause of a plain ClientOSError.
-    """
-    cause = error if isinstance(error, aiohttp.ClientConnectionResetError) else error.__cause__
-    return isinstance(cause, aiohttp.ClientConnectionResetError) and _REFUSED_WRITE in cause.args
+    refused = isinstance(error, ConnectionRefusedError)
+    return unreachable(upstream, "connection refused" if refused else "no connection")

@@ -1,47 +1,27 @@
 """The HTTP client of the data plane: sends a request to an upstream, and gives its answer back as it streams.
 
-Rule: headers are built by allow-list (the operator's, the fixed ones, what the caller of a method names), never
-copied from anybody's request. There is no deadline here but that of connecting: callers hold the others, and cancel.
+There is no deadline here but that of connecting: callers hold the others, and cancel. Why this is no library:
+docs/decisions/015-our-own-http-client.md.
 """
 
 from collections.abc import Mapping
-from io import BytesIO
 from typing import Final
 
-import aiohttp
 from yarl import URL
 
-from gateway import __version__
 from gateway.errors import UpstreamError
 from gateway.upstream import faults
-from gateway.upstream.reply import Endings, Reply
+from gateway.upstream.connections import Connections
+from gateway.upstream.reply import Reply
+from gateway.upstream.request_head import Method, RequestHead
+from gateway.upstream.response import Response
 
 __all__ = ["Reply", "UpstreamHttp"]
 
-USER_AGENT: Final = f"era-gateway/{__version__}"
-
-KEEP_ALIVE_S: Final = 4.0
-"""How long an idle connection is kept: less than the 5 seconds after which uvicorn and Node close theirs.
-
-A POST that meets a connection in the act of closing has an unknown outcome, so this must come first.
-"""
-
-_MAX_REDIRECTS = 5
-_FOLLOWED = (307, 308)
-_REDIRECTS = (300, 301, 302, 303, 305)
-_GONE = (404, 405, 410)
-_READ_AHEAD_BYTES = 65_536  # of an answer that its client is slow to take; aiohttp holds up to three times as much
-_MAX_HEADER_BYTES = 65_536
-_MAX_BYTES_BODY = 2**20  # aiohttp warns of a larger one, and would write it in one piece
-_ACCEPT = {"Accept": "application/json, text/event-stream"}
-_POST = {"Content-Type": "application/json", **_ACCEPT}
-_GET = {"Accept": "text/event-stream"}
-_FRAMING: Final = frozenset({"connection", "content-length", "expect", "keep-alive", "te", "trailer"}) | {
-    "transfer-encoding",
-    "upgrade",
-    "accept-encoding",
-}
-"""Headers that describe a connection or a body: the client's own affair, whatever is configured."""
+_MAX_REDIRECTS: Final = 5
+_FOLLOWED: Final = (307, 308)
+_REDIRECTS: Final = frozenset({300, 301, 302, 303, 305, *_FOLLOWED})
+_GONE: Final = (404, 405, 410)
 
 
 class UpstreamHttp:
@@ -70,25 +50,18 @@ class UpstreamHttp:
     ) -> None:
         self.name = name
         self.has_headers = bool(headers)
-        self._configured = URL(url)
-        self._target = self._configured
-        self._headers = {
-            "User-Agent": USER_AGENT,
-            **_without_framing(headers),
-            "Accept-Encoding": "gzip, deflate, br",
-        }
-        self._connect_timeout_s = connect_timeout_s
+        self._fields = headers
+        self._configured = self._head = RequestHead(URL(url), headers)
         self._max_message_bytes = max_message_bytes
-        self._endings = Endings()
-        self._session: aiohttp.ClientSession | None = None
+        self.connections = Connections(name, self._head.url.origin(), connect_timeout_s)
 
     @property
     def url(self) -> str:
         """Where requests go: the configured URL, or where a redirect within its origin led."""
-        return str(self._target)
+        return str(self._head.url)
 
     async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """POST one message. Never sent twice: aiohttp repeats idempotent methods only.
+        """POST one message. Never sent twice.
 
         Args:
             body: JSON.
@@ -98,55 +71,65 @@ class UpstreamHttp:
             UpstreamError: `unreachable` (never sent), `outcome_unknown` (sent, then the connection broke), or
                 `nonsense` (a redirect that is not followed, no HTTP).
         """
-        return await self._send("POST", {**_POST, **headers}, body)
+        return await self._send("POST", headers, body)
 
     async def get(self, headers: Mapping[str, str]) -> Reply:
         """Open a stream of server messages, or resume one. Raises like `post`."""
-        return await self._send("GET", {**_GET, **headers}, None)
+        return await self._send("GET", headers, None)
 
     async def delete(self, headers: Mapping[str, str]) -> Reply:
         """End a session. Raises like `post`."""
-        return await self._send("DELETE", {**_ACCEPT, **headers}, None)
+        return await self._send("DELETE", headers, None)
 
     async def close(self) -> None:
         """Close every connection; the next request would open new ones."""
-        self._endings.close()
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        await self.connections.close()
 
-    async def _send(self, method: str, headers: Mapping[str, str], body: bytes | None) -> Reply:
+    async def _send(self, method: Method, headers: Mapping[str, str], body: bytes | None) -> Reply:
+        response = await self._ask(self._head, method, headers, body)
+        if response.status in _REDIRECTS:
+            response = await self._follow(response, method, headers, body)
+        elif response.status in _GONE:
+            # A remembered redirect may have been taken back: the next request asks the configured URL.
+            self._head = self._configured
+        reply = Reply(self.name, response, self._max_message_bytes)
+        if not reply.is_ready:
+            await reply.get_ready()
+        return reply
+
+    async def _ask(self, head: RequestHead, method: Method, headers: Mapping[str, str], body: bytes | None) -> Response:
+        """Send a request once, and wait for the head of its answer."""
         try:
-            response = await self._request(method, headers, body)
-        except faults.FAILURES as error:
-            raise faults.to_upstream_error(self.name, error) from error
+            written = head.write(method, headers, None if body is None else len(body))
         except ValueError as error:  # an id of a session or an event that it gave out, with characters of no header
             raise faults.nonsense(self.name, "gave out an id that no header can carry") from error
-        return await Reply.open(self.name, response, self._max_message_bytes, self._endings)
+        connection = self.connections.take() or await self.connections.open()
+        try:
+            return await connection.ask(written, body or b"")
+        except BaseException:  # it broke, or nobody waits any more
+            connection.abort()
+            raise
 
-    async def _request(self, method: str, headers: Mapping[str, str], body: bytes | None) -> aiohttp.ClientResponse:
-        session = self._session or self._open_session()
-        target = self._target
-        for _ in range(_MAX_REDIRECTS + 1):
-            data = BytesIO(body) if body is not None and len(body) > _MAX_BYTES_BODY else body
-            response = await session.request(method, target, headers=headers, data=data, allow_redirects=False)
-            if response.status < 300:
-                self._target = target
-                return response
-            if response.status not in _FOLLOWED and response.status not in _REDIRECTS:
-                # A remembered redirect may have been taken back: the next request asks the configured URL.
-                self._target = self._configured if response.status in _GONE else target
-                return response
-            response.close()
-            target = self._redirected(target, response)
-        raise faults.nonsense(self.name, f"redirects more than {_MAX_REDIRECTS} times")
-
-    def _redirected(self, target: URL, response: aiohttp.ClientResponse) -> URL:
-        """Where a 307 or 308 leads, within the origin.
+    async def _follow(
+        self, response: Response, method: Method, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        """Go where a 307 or 308 leads, within the origin.
 
         Raises:
             UpstreamError: nowhere that a request may follow.
         """
+        head = self._head
+        for _ in range(_MAX_REDIRECTS):
+            response.finish()
+            head = RequestHead(self._redirected(head.url, response), self._fields)
+            response = await self._ask(head, method, headers, body)
+            if response.status not in _REDIRECTS:
+                self._head = self._configured if response.status in _GONE else head
+                return response
+        response.finish()
+        raise faults.nonsense(self.name, f"redirects more than {_MAX_REDIRECTS} times")
+
+    def _redirected(self, target: URL, response: Response) -> URL:
         if response.status not in _FOLLOWED:
             raise self._refused(
                 f"with {response.status}, which would change the request (only 307 and 308 are followed)"
@@ -162,20 +145,3 @@ class UpstreamHttp:
 
     def _refused(self, how: str) -> UpstreamError:
         return faults.nonsense(self.name, f"redirects {how}")
-
-    def _open_session(self) -> aiohttp.ClientSession:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=30),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers,
-            timeout=aiohttp.ClientTimeout(total=None, connect=self._connect_timeout_s),
-            trust_env=False,
-            read_bufsize=_READ_AHEAD_BYTES,
-            max_line_size=_MAX_HEADER_BYTES,
-            max_field_size=_MAX_HEADER_BYTES,
-        )
-        return self._session
-
-
-def _without_framing(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() not in _FRAMING}

@@ -8,55 +8,26 @@ other answer is judged by the first byte of its body, which follows its head at 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import Final, Literal, Self
-
-import aiohttp
+from functools import lru_cache
+from typing import Literal
 
 from gateway.errors import UpstreamError
 from gateway.upstream import faults
+from gateway.upstream.decoding import Decoder, decoder_of
+from gateway.upstream.response import Response
 from gateway.wire.sse import SseEvent, SseOverflow, SseParser
 
 Kind = Literal["json", "sse", "empty", "other"]
-
-END_GRACE_S: Final = 1.0
-"""How long `finish` lets an answer end by itself, so that its connection can be used again."""
 
 _EVENT_STREAM = "text/event-stream"
 _MESSAGE = "message"
 _MOST_IN_A_ROW = 100  # events that are handed out without letting anybody else have a turn
 _MOST_AT_ONCE = 1_048_576  # bytes that are parsed likewise
 _NEVER_JSON = ("text/html", "application/xhtml+xml")
-_DECODED: Final = frozenset({"", "identity", "gzip", "deflate", "br"})
 _BODILESS = (202, 204, 304)  # what a 202 may say is of no interest, and may be long in coming
 _BLANK = b" \t\r\n"
 _NOTHING = _BLANK + b"\xef\xbb\xbf"  # blanks, and the bytes of a byte order mark
 _SSE_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
-
-
-class Endings:
-    """Answers of which nothing more is wanted, while their end may still be on the way."""
-
-    def __init__(self) -> None:
-        self._timers: dict[aiohttp.ClientResponse, asyncio.TimerHandle] = {}
-
-    def add(self, response: aiohttp.ClientResponse) -> None:
-        """Let a response end by itself, for `END_GRACE_S`; then drop its connection."""
-        self._timers[response] = asyncio.get_running_loop().call_later(END_GRACE_S, self._drop, response)
-        response.content.on_eof(lambda: self._forget(response))
-
-    def close(self) -> None:
-        """Drop them all."""
-        for response in list(self._timers):
-            self._drop(response)
-
-    def _drop(self, response: aiohttp.ClientResponse) -> None:
-        self._forget(response)
-        response.close()
-
-    def _forget(self, response: aiohttp.ClientResponse) -> None:
-        timer = self._timers.pop(response, None)
-        if timer is not None:
-            timer.cancel()
 
 
 class Reply:
@@ -70,7 +41,7 @@ class Reply:
     """
 
     __slots__ = (
-        "_endings",
+        "_decoder",
         "_events",
         "_first",
         "_limit",
@@ -78,45 +49,40 @@ class Reply:
         "_response",
         "_upstream",
         "headers",
+        "is_ready",
         "kind",
         "status",
     )
 
-    def __init__(
-        self, upstream: str, response: aiohttp.ClientResponse, max_message_bytes: int, endings: Endings
-    ) -> None:
+    def __init__(self, upstream: str, response: Response, max_message_bytes: int) -> None:
         self.status = response.status
         self.headers = response.headers
         self.kind: Kind = "sse"
         self._upstream = upstream
         self._response = response
         self._limit = max_message_bytes
-        self._endings = endings
+        self._decoder: Decoder | None = None
         self._parser: SseParser | None = None
         self._first = b""  # what was read of the body to find out its kind
         self._events: Events | None = None
+        self.is_ready = self._find_kind_at_once()
 
-    @classmethod
-    async def open(
-        cls, upstream: str, response: aiohttp.ClientResponse, max_message_bytes: int, endings: Endings
-    ) -> Self:
-        """Take over a response and find out what its body is.
+    async def get_ready(self) -> None:
+        """Find out what the body is.
 
         Raises:
             UpstreamError: it is encoded in a way that was not asked for, or broke off.
         """
-        reply = cls(upstream, response, max_message_bytes, endings)
         try:
-            await reply._find_kind()
+            await self._find_kind()
         except BaseException:
-            reply.close()
+            self.close()
             raise
-        return reply
 
     @property
     def media_type(self) -> str:
         """The media type in lower case without parameters, "" if there is none."""
-        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        return _media_type(self.headers["Content-Type"]) if "Content-Type" in self.headers else ""
 
     @property
     def last_event_id(self) -> str | None:
@@ -164,17 +130,14 @@ class Reply:
     def finish(self) -> None:
         """Be done with an answer of which nothing more is wanted, though its end may still be on the way.
 
-        The connection is used again if the end arrives within `END_GRACE_S`, and dropped otherwise.
+        The connection is used again if the end arrives soon, and dropped otherwise.
         """
-        if self._response.connection is None:
-            self._response.close()
-        else:
-            self._endings.add(self._response)
+        self._response.finish()
 
     async def _read_whole(self) -> bytes:
         first, self._first = self._first, b""
         self._check_size(len(first))
-        if self._response.content.at_eof():
+        if self._response.is_at_end and self._decoder is None:
             return first
         chunks = [first]
         size = len(first)
@@ -184,10 +147,28 @@ class Reply:
             self._check_size(size)
         return b"".join(chunks)
 
+    def _find_kind_at_once(self) -> bool:
+        """Find out what the body is, if that can be told from what has arrived."""
+        if "Content-Encoding" in self.headers:
+            return False
+        if self.status in _BODILESS:
+            self.kind = "empty"
+            return True
+        media_type = self.media_type
+        if media_type == _EVENT_STREAM:
+            return True
+        self._first = self._response.take()
+        start = self._first.lstrip(_NOTHING)
+        if not start:
+            return False
+        self.kind = _kind_of(start, media_type)
+        return True
+
     async def _find_kind(self) -> None:
-        encoding = self.headers.get("Content-Encoding", "").strip().lower()
-        if encoding not in _DECODED:
-            raise faults.nonsense(self._upstream, "answered with a Content-Encoding that was not offered")
+        try:
+            self._decoder = decoder_of(self.headers.get("Content-Encoding", ""))
+        except ValueError:
+            raise faults.nonsense(self._upstream, "answered with a Content-Encoding that was not offered") from None
         if self.status in _BODILESS:
             self.kind = "empty"
             return
@@ -209,21 +190,23 @@ class Reply:
 
     async def _read_chunk(self) -> bytes:
         """The next bytes of the body, `b""` at its end."""
+        if self._decoder is None:
+            return await self._response.read()
         try:
-            return await self._response.content.readany()
-        except faults.FAILURES as error:
-            if arrived := self._take_arrived(error):
-                return arrived
+            return await self._read_decoded(self._decoder)
+        except ValueError:
             self.close()
-            raise faults.to_upstream_error(self._upstream, error) from error
+            raise faults.nonsense(self._upstream, "sent a body that does not decompress") from None
 
-    def _take_arrived(self, error: Exception) -> bytes:
-        """What arrived before the connection broke: aiohttp would withhold it, a result or an event id perhaps."""
-        content = self._response.content
-        content.set_exception(None)  # type: ignore[arg-type]
-        arrived = content.read_nowait()
-        content.set_exception(error)
-        return arrived
+    async def _read_decoded(self, decoder: Decoder) -> bytes:
+        while True:
+            data = b"" if decoder.has_more else await self._response.read()
+            is_end = not data and not decoder.has_more
+            if is_end and not decoder.is_complete:
+                raise faults.outcome_unknown(self._upstream)
+            piece = decoder.decode(data)
+            if piece or is_end:
+                return piece
 
     def _check_size(self, size: int) -> None:
         if size > self._limit:
@@ -324,3 +307,8 @@ def _kind_of(start: bytes, media_type: str) -> Kind:
     if start.startswith((b"{", b"[")) or media_type == "application/json":
         return "json"
     return "other"
+
+
+@lru_cache(64)
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()

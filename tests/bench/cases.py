@@ -85,6 +85,7 @@ STREAMS: Final = "streams"
 MIXED: Final = "mixed"
 SCALING: Final = "scaling"
 MERGED: Final = "merged"
+REPLICAS: Final = "replicas"
 
 
 def is_chosen(name: str, pattern: str | None) -> bool:

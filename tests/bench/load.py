@@ -37,6 +37,7 @@ class Load:
         name: under which the target offers the tool, if that is not the upstream's own name.
         path: the endpoint.
         headers: of a legacy client: its session, and its credentials.
+        calls: after so many calls it is over, too; 0: only when the time is.
     """
 
     port: int
@@ -49,6 +50,7 @@ class Load:
     name: str = ""
     path: str = "/mcp"
     headers: Mapping[str, str] = field(default_factory=lambda: DIRECT)
+    calls: int = 0
 
     def request(self, number: int) -> bytes:
         """The bytes that one connection sends again and again."""
@@ -81,17 +83,25 @@ class BadReplyError(Exception):
 class Recorder:
     """The latencies of all connections, and the moment at which they stop."""
 
-    def __init__(self, least_bytes: int) -> None:
+    def __init__(self, least_bytes: int, most_calls: int = 0) -> None:
         """Prepares an empty record.
 
         Args:
             least_bytes: a reply shorter than this is wrong.
+            most_calls: after which it stops; 0: it is stopped from outside.
         """
         self.least_bytes = least_bytes
+        self._most_calls = most_calls
         self.latencies = array.array("d")
         self.stopped = False
         self.running = 0
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def note(self, latency_s: float) -> None:
+        """One call is done."""
+        self.latencies.append(latency_s)
+        if len(self.latencies) == self._most_calls:
+            self.stopped = True
 
     def leave(self) -> None:
         """One connection is through."""
@@ -143,7 +153,7 @@ class Caller(asyncio.Protocol):
         complete = len(self._reply) == self._total if self._total else self._reply.endswith(_LAST_CHUNK)
         if not complete:
             return
-        self._recorder.latencies.append(perf_counter() - self._sent_at)
+        self._recorder.note(perf_counter() - self._sent_at)
         if self._is_good():
             self.send()
         else:
@@ -188,7 +198,7 @@ async def run(load: Load) -> Sample:
         BadReplyError: a reply is not the result of its call, or a connection broke.
     """
     loop = asyncio.get_running_loop()
-    recorder = Recorder(load.least_bytes)
+    recorder = Recorder(load.least_bytes, load.calls)
     callers = []
     for number in range(1, load.connections + 1):
         connect = partial(Caller, recorder, load.request(number), number)

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench import report
-from tests.bench.cases import COLD_START, MERGED, MIXED, ROUNDS, SCALING, STREAMS, SUSPENDED, Plan
+from tests.bench.cases import COLD_START, MERGED, MIXED, REPLICAS, ROUNDS, SCALING, STREAMS, SUSPENDED, Plan
 from tests.bench.measure import cold_starts
 from tests.bench.merging import measure_merging
 from tests.bench.processes import Target, start_gateway
+from tests.bench.replicas import measure_replicas
+from tests.bench.replicas_table import replicas
 from tests.bench.rounds import measure_rounds
 from tests.bench.scaling import measure_scaling
 from tests.bench.waiting import measure_waiting
@@ -52,6 +54,10 @@ def _merged(plan: Plan, upstream: Target, folder: Path) -> str:
     return report.merging(measure_merging(plan, upstream, folder))
 
 
+def _replicas(plan: Plan, upstream: Target, folder: Path) -> str:
+    return replicas(measure_replicas(plan, upstream, folder))
+
+
 PARTS: Final[Mapping[str, Part]] = {
     COLD_START: _cold_start,
     ROUNDS: _rounds,
@@ -60,5 +66,6 @@ PARTS: Final[Mapping[str, Part]] = {
     MIXED: _mixed,
     SCALING: _scaling,
     MERGED: _merged,
+    REPLICAS: _replicas,
 }
 """By the name for `--only`."""

@@ -90,11 +90,18 @@ def start_upstream(*, has_get_streams: bool = False) -> Target:
     return Target("upstream", int(process.stdout.readline()), process)
 
 
-def start_bare(upstream: Target) -> Target:
-    """The reference proxy in front of the upstream, ready."""
+def start_bare(
+    upstream: Target, prefix: Sequence[str] = (sys.executable,), *, patience_s: float = PATIENCE_S
+) -> Target:
+    """The reference proxy in front of the upstream, ready.
+
+    Args:
+        prefix: the interpreter, or a profiler and its options around it.
+        patience_s: how long it may take to be ready.
+    """
     port = free_port()
-    command = [sys.executable, "-m", "tests.bench.bare", str(port), str(upstream.port)]
-    return when_ready(Target("bare", port, start(command)), _has_readyz)
+    command = [*prefix, "-m", "tests.bench.bare", str(port), str(upstream.port)]
+    return when_ready(Target("bare", port, start(command)), _has_readyz, patience_s)
 
 
 def start_gateway(
@@ -104,6 +111,7 @@ def start_gateway(
     *,
     upstreams: int = 1,
     more: str = "",
+    patience_s: float = PATIENCE_S,
 ) -> Target:
     """The gateway in front of the upstream, ready, its log in `folder`.
 
@@ -111,6 +119,7 @@ def start_gateway(
         prefix: the interpreter, or a profiler and its options around it.
         upstreams: how many times the upstream is configured; more than one are merged.
         more: further lines of the configuration.
+        patience_s: how long it may take to be ready.
     """
     port = free_port()
     config = folder / f"gateway-{port}.yaml"
@@ -123,7 +132,7 @@ def start_gateway(
         command = [*prefix, "-m", "gateway", "serve", "-c", str(config)]
         process = start(command, stdout=log.fileno(), stderr=subprocess.STDOUT)
     try:
-        return when_ready(Target("gateway", port, process), _has_readyz)
+        return when_ready(Target("gateway", port, process), _has_readyz, patience_s)
     except NotReadyError as error:
         raise SystemExit(f"bench: {error}") from None
 

@@ -60,21 +60,27 @@ async def _dialogues(http: aiohttp.ClientSession, until: float) -> list[float]:
 
 
 async def _dialogue(http: aiohttp.ClientSession) -> None:
-    asked = await _first_leg(http)
+    await retry(http, await first_leg(http))
+
+
+async def retry(http: aiohttp.ClientSession, asked: dict[str, Any]) -> None:
+    """Answers what a call asked."""
     answers = dict.fromkeys(asked["inputRequests"], _ANSWER)
-    done = await _call(http, {"inputResponses": answers, "requestState": asked["requestState"]})
+    done = await call(http, {"inputResponses": answers, "requestState": asked["requestState"]})
     if "content" not in done:
         raise SystemExit(f"bench: no result after the answer: {done}")
 
 
-async def _first_leg(http: aiohttp.ClientSession) -> dict[str, Any]:
-    asked = await _call(http, {})
+async def first_leg(http: aiohttp.ClientSession) -> dict[str, Any]:
+    """Makes a call that asks; what it is answered with."""
+    asked = await call(http, {})
     if asked.get("resultType") != "input_required":
         raise SystemExit(f"bench: no question came back: {asked}")
     return asked
 
 
-async def _call(http: aiohttp.ClientSession, extra: dict[str, Any]) -> dict[str, Any]:
+async def call(http: aiohttp.ClientSession, extra: dict[str, Any]) -> dict[str, Any]:
+    """Calls the tool that asks; its result."""
     params = {**modern_params(ASK, asking=True), **extra}
     body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
     async with http.post("/mcp", data=body, headers={**_HEADERS, **modern_headers(ASK)}) as reply:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.upstream import reply
+from gateway.upstream import connections
 from gateway.upstream.resumption import MAX_ATTEMPTS
 from tests.support.gateway_app import conversation, gateway_for
 from tests.support.messages import PREFIX, good_request
@@ -341,7 +341,7 @@ async def test_a_stream_that_breaks_after_an_event_id_is_picked_up_there() -> No
 async def test_a_stream_that_stays_open_after_the_result_holds_nobody_up(
     era: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reply, "END_GRACE_S", 0.1)
+    monkeypatch.setattr(connections, "END_GRACE_S", 0.1)
     async with ScriptedUpstream(era=era) as upstream, gateway_for(upstream) as front:
         left = asyncio.Event()
 
