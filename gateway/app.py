@@ -34,8 +34,10 @@ from gateway.demo.server import create_app as create_demo
 from gateway.plans import merge_options, offer_of, upstream_plan
 from gateway.process import raise_descriptor_limit
 from gateway.rounds.memory import MemoryRounds, RoundLimits
+from gateway.server.drain import DrainTimes, serve_out
 from gateway.server.endpoint import Authenticator, ClientStream, Endpoint, Upstream
-from gateway.server.graceful import GracefulServer
+from gateway.server.gate import Gate, draining
+from gateway.server.graceful import Departure, GracefulServer
 from gateway.server.ports import Bound, bind, run
 from gateway.server.protocol import OneWriteProtocol
 from gateway.server.replies import ReplyTimes
@@ -54,6 +56,7 @@ from gateway.wire.jsonrpc import JsonObject
 if TYPE_CHECKING:  # their package is an extra of the distribution
     from gateway.rounds.shared import SharedRounds
     from gateway.store.connection import SharedStore
+    from gateway.store.sticky import StickyStore
 
 log = structlog.get_logger()
 
@@ -71,6 +74,7 @@ class Gateway:
 
     def __init__(self, settings: model.Settings) -> None:
         self._settings = settings
+        self._gate = Gate()
         self._background = Background()
         self._limit = StreamLimit(settings.server.max_listeners)
         self._token_sealer = Sealer(_state_keys(settings.state))
@@ -85,7 +89,11 @@ class Gateway:
         self._drained_by_s: float | None = None
         paths = self._paths()
         self.site = Site(
-            self._endpoints(paths), self.readiness, self._lifespan, hint="the endpoints are " + ", ".join(paths)
+            self._endpoints(paths),
+            self.readiness,
+            self._lifespan,
+            self._gate,
+            hint="the endpoints are " + ", ".join(paths),
         )
 
     def _open_rounds(self, rounds: model.Rounds) -> "MemoryRounds | SharedRounds":
@@ -104,7 +112,16 @@ class Gateway:
 
     def _build(self, name: str, settings: model.Upstream) -> AnyEraUpstream:
         plan = upstream_plan(name, settings, self._settings)
-        return build_upstream(plan, self.rounds, self._sealer, self._limit, partial(self._note_change, name))
+        told = partial(self._note_change, name)
+        return build_upstream(plan, self.rounds, self._sealer, self._limit, told, self._sticky_store(name))
+
+    def _sticky_store(self, name: str) -> "StickyStore | None":
+        """Where replicas share the sticky sessions with an upstream."""
+        if self.store is None:
+            return None
+        from gateway.store.sticky import StickyStore
+
+        return StickyStore(self.store, self._token_sealer, name)
 
     def _note_change(self, name: str, change: JsonObject | None) -> None:
         """A server says that something has changed; None: it may have said so unheard."""
@@ -141,7 +158,7 @@ class Gateway:
         authenticator = _authenticator(self._settings.auth)
         times = ReplyTimes(server.stream_after_s, server.keepalive_s)
         return {
-            path: Endpoint(upstream, door, authenticator, times, self._affinity(path))
+            path: Endpoint(upstream, door, authenticator, times, self._gate, self._affinity(path))
             for path, upstream in paths.items()
         }
 
@@ -156,7 +173,13 @@ class Gateway:
         """What `/readyz` tells."""
         eras = {name: upstream.era or "unknown" for name, upstream in self.upstreams.items()}
         store = "none" if self.store is None else "up" if self.store.is_up else "down"
-        return {"ready": self._is_serving, "store": store, "upstreams": eras, "suspended": len(self.rounds)}
+        return {
+            "ready": self._is_serving,
+            "draining": self._gate.is_leaving,
+            "store": store,
+            "upstreams": eras,
+            "suspended": len(self.rounds),
+        }
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -178,6 +201,13 @@ class Gateway:
             await asyncio.sleep(_SWEEP_S)
             for upstream in self.upstreams.values():
                 upstream.sweep()
+
+    async def drain(self, departure: Departure) -> None:
+        """Serve what is open, and the rounds that are kept here; then hand over what another replica can go on with."""
+        self.end_streams()
+        times = DrainTimes(self._settings.server.lame_duck_s, self._settings.server.drain_s)
+        await serve_out(departure, self._gate, times, lambda: len(self.rounds) + self.rounds.relayed > 0)
+        await self.rounds.hand_over(draining())
 
     def end_streams(self) -> None:
         """Take no more requests, and end the listeners' streams, which would never end by themselves."""
@@ -234,7 +264,7 @@ def serve(settings: model.Settings) -> None:
 def _bound_front(
     gateway: Gateway, server: model.Server, key: str, remedy: str
 ) -> contextlib.AbstractContextManager[Bound]:
-    front = GracefulServer(uvicorn_config(gateway.site, server), gateway.end_streams)
+    front = GracefulServer(uvicorn_config(gateway.site, server), gateway.drain)
     return contextlib.closing(bind(front, key, remedy))
 
 

@@ -76,7 +76,7 @@ def _wait(process: "subprocess.Popen[bytes]") -> int | None:
 def _stop(process: "subprocess.Popen[bytes]", drain_s: float) -> None:
     if process.poll() is not None:
         return
-    process.terminate()
+    process.send_signal(signal.SIGINT)  # SIGTERM would wait for users who have been asked something
     try:
         process.wait(drain_s + _KILL_AFTER_S)
     except subprocess.TimeoutExpired:

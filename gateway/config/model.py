@@ -63,6 +63,7 @@ class Server(Section):
     keepalive_s: PositiveDuration = key("keepalive", "15s")
     stream_after_s: Duration = key("stream_after", "5s")
     drain_s: Duration = key("drain", "30s")
+    lame_duck_s: Duration = key("lame_duck", "0s")
     max_listeners: Count = 1000
     admin: Annotated[Admin | None, BeforeValidator(_parse_admin)] = Admin()
 

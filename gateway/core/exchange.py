@@ -33,7 +33,6 @@ from gateway.core.exchange_events import (
 )
 from gateway.core.notices import Notices
 from gateway.core.questions import Question, Questions, refusal
-from gateway.core.request_state import refused
 from gateway.core.transitions import HANDLERS, State
 from gateway.errors import GatewayError, ProtocolError
 from gateway.translate.capabilities import merge, missing_for
@@ -237,9 +236,9 @@ class Exchange:
         self.state = State.CLOSED
         return []
 
-    def _give_up(self, _event: Overtaken) -> list[Command]:
+    def _give_up(self, event: Overtaken) -> list[Command]:
         self.state = State.CLOSED
-        return [Fail(refused("overtaken by another replica"))]
+        return [Fail(event.error)]
 
     def _let_go(self, _event: Overtaken) -> list[Command]:
         self.state = State.CLOSED

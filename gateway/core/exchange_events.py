@@ -98,7 +98,9 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class Overtaken:
-    """Another replica goes on with the call, or may: the server is told nothing more from here."""
+    """Another replica goes on with the call, or may: the server is told nothing more from here, the client `error`."""
+
+    error: GatewayError
 
 
 Event: TypeAlias = (

@@ -12,7 +12,7 @@ from gateway.core.claims import Stage
 from gateway.core.exchange import lost
 from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Principal
-from gateway.errors import ProtocolError
+from gateway.errors import GatewayError, ProtocolError
 from gateway.wire import codes
 
 _RETRY_AFTER_S: Final = 10
@@ -28,8 +28,12 @@ class Round(Protocol):
     async def expire(self) -> None:
         """Nobody came back in time."""
 
-    async def drop(self) -> None:
-        """Let go of it without a word to the server: another replica goes on with it."""
+    async def drop(self, error: GatewayError) -> None:
+        """Let go of it without a word to the server: another replica goes on with it.
+
+        Args:
+            error: what a client is told that waits for it here.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,14 @@ class MemoryRounds:
     async def acquire(self, handle: str, _client: object = None) -> Any:
         """`claim`, as a directory does that must ask others first."""
         return self.claim(handle)
+
+    @property
+    def relayed(self) -> int:
+        """There is nobody who relays."""
+        return 0
+
+    async def hand_over(self, _error: GatewayError) -> None:
+        """There is nobody to take over."""
 
     def is_relayed(self, _handle: str) -> bool:
         """There is nobody who relays."""

@@ -6,7 +6,20 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeAlias
 
 from gateway.core.outcome import Outcome
-from gateway.core.relay import Cancel, Done, Ended, Message, Notice, Serve, Still, Unknown, Working, to_outcome
+from gateway.core.relay import (
+    Cancel,
+    Done,
+    Ended,
+    Message,
+    Notice,
+    Serve,
+    Still,
+    Unknown,
+    Working,
+    end_of_error,
+    to_outcome,
+)
+from gateway.errors import GatewayError
 from gateway.store.down import StoreDown
 from gateway.wire.jsonrpc import JsonObject
 
@@ -75,6 +88,11 @@ class Relayer:
         finally:
             del self._open[serve.relay]
         return outcome
+
+    def leave(self, error: GatewayError) -> None:
+        """End every relay here, and leave the calls to go on at their owners: their clients come back elsewhere."""
+        for relay in self._open:
+            self.receive(Ended(relay, 0, end_of_error(error)))
 
     async def flush(self) -> None:
         """Tell owners of the relays that are over. Raises StoreDown; then it is told later."""

@@ -34,6 +34,7 @@ from gateway.core.relay import (
 )
 from gateway.core.request_state import RequestState, refused
 from gateway.core.tokens import Sealer
+from gateway.errors import GatewayError, ProtocolError
 from gateway.rounds.claims import Claims
 from gateway.rounds.heartbeat import Heartbeat
 from gateway.rounds.inbox import Inbox
@@ -108,7 +109,7 @@ class SharedRounds:
             self._run(round_.expire())
             raise
         if claim.replica != self.owner:
-            await round_.drop()
+            await round_.drop(_overtaken())
             return None
         if isinstance(client, RelayedCall):
             self._relayed.note_claimed(client)
@@ -215,26 +216,35 @@ class SharedRounds:
         """How many retries other replicas have us serve."""
         return len(self._relayed)
 
-    async def hand_over(self) -> None:
-        """Let go of every round that another replica can go on with, and tell the others that this one is gone."""
-        await asyncio.gather(*(self._let_go(handle) for handle in self._here.handles()))
+    async def hand_over(self, error: GatewayError) -> None:
+        """Let go of every round that another replica can go on with, and tell the others that this one is gone.
+
+        Args:
+            error: what clients are told whose retries are at work here, or relayed from here.
+        """
+        resumable = [(handle, round_) for handle, round_ in self._rounds() if round_.is_resumable]
+        for handle, round_ in resumable:
+            self._here.claim(handle)
+            await round_.drop(error)
+        self._relayer.leave(error)
+        await self._end_tasks()
         await self._heartbeat.stop()
 
     async def close(self) -> None:
-        """Hand over what can be, end the rest, and leave the store."""
-        await self.hand_over()
+        """End every round, and leave the store."""
         await self._here.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._end_tasks()
         await self._heartbeat.stop()
         await self._store.close()
 
-    async def _let_go(self, handle: str) -> None:
-        round_ = self._here.find(handle)
-        if round_ is not None and round_.is_resumable:
-            self._here.claim(handle)
-            await round_.drop()
+    async def _end_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _rounds(self) -> list[tuple[str, Round]]:
+        """Every round of this replica, at work or suspended."""
+        return [*self._running.items(), *self._here.items()]
 
     def _receive(self, message: Message) -> None:
         match message:
@@ -254,14 +264,18 @@ class SharedRounds:
 
     async def _check_claims(self) -> None:
         """This replica was taken for dead: let go of every round that another one has claimed since."""
-        for handle, round_ in [*self._running.items(), *self._here.items()]:
+        for handle, round_ in self._rounds():
             claim = await self._claims.of(handle)
             if claim is not None and claim.replica != self.owner:
                 self._here.claim(handle)
-                await round_.drop()
+                await round_.drop(_overtaken())
 
     async def _expire(self, handle: str) -> None:
         """Nobody came back in time."""
         round_ = await self.acquire(handle)
         if round_ is not None:
             await round_.expire()
+
+
+def _overtaken() -> ProtocolError:
+    return refused("overtaken by another replica")

@@ -21,6 +21,7 @@ from gateway.core.inbound_request import InboundError, InboundNotification, Inbo
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller, Principal
 from gateway.errors import ErrorReply, GatewayError, ProtocolError, UpstreamError, to_reply
+from gateway.server.gate import Gate
 from gateway.server.replies import ClientReply, RawHeaders, ReplyTimes, send_empty, send_json, to_raw
 from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import JsonObject, RequestId, encode, error_object, error_response
@@ -82,6 +83,7 @@ class Endpoint:
         door: who may knock.
         authenticator: who is who.
         times: when to break the silence.
+        gate: whether new requests are let in.
         affinity: the headers, in lower case, by which sessions of the upstream are chosen.
     """
 
@@ -91,8 +93,10 @@ class Endpoint:
         door: FrontDoor,
         authenticator: Authenticator,
         times: ReplyTimes,
+        gate: Gate,
         affinity: Sequence[bytes] = (),
     ) -> None:
+        self._gate = gate
         self._upstream = upstream
         self._door = door
         self._authenticator = authenticator
@@ -120,6 +124,7 @@ class Endpoint:
                 return
             request_id = message.id
             check_params(message)
+            self._gate.check(message)
             affinity = affinity_of(headers, self._affinity) if self._affinity else None
         except ClientGone:
             self._log(started_s, CLIENT_LEFT)

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gateway.server.gate import Gate
 from gateway.wire import codes
 from gateway.wire.jsonrpc import error_object, error_response
 
@@ -28,12 +29,14 @@ class Site:
         endpoints: by path, without a trailing slash; each is served with one as well.
         readiness: what `/readyz` tells.
         lifespan: what runs before the first and after the last request.
+        gate: whether connections are kept.
         hint: what somebody is told who asks for a path that is not there.
     """
 
     def __init__(
-        self, endpoints: Mapping[str, ASGIApp], readiness: Readiness, lifespan: Lifespan, *, hint: str
+        self, endpoints: Mapping[str, ASGIApp], readiness: Readiness, lifespan: Lifespan, gate: Gate, *, hint: str
     ) -> None:
+        self._gate = gate
         self._endpoints = {path + slash: endpoint for path, endpoint in endpoints.items() for slash in ("", "/")}
         self._rest = Starlette(routes=health_routes(readiness), lifespan=lifespan)
         self._rest.add_exception_handler(404, _not_found(hint))
@@ -41,6 +44,8 @@ class Site:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] == "http":
+            if self._gate.is_leaving:
+                send = self._gate.show_out(send)
             endpoint = self._endpoints.get(scope["path"])
             if endpoint is not None:
                 await endpoint(scope, receive, send)

@@ -34,7 +34,7 @@ from gateway.core.exchange_events import (
 )
 from gateway.core.incoming import Changed, Incoming, Pinged, split
 from gateway.core.recovery import RecoveryPoint
-from gateway.errors import UpstreamError
+from gateway.errors import GatewayError, UpstreamError
 from gateway.upstream.aside import Aside
 from gateway.upstream.background import Background
 from gateway.upstream.call_clock import CallClock, CallLimits, QuietTime
@@ -226,10 +226,14 @@ class LegacyCall:
         """Whether the server let its stream be picked up."""
         return self._resumption.has_begun
 
-    async def drop(self) -> None:
-        """Let go of the call and of its session without a word to the server: another replica goes on with both."""
+    async def drop(self, error: GatewayError) -> None:
+        """Let go of the call and of its session without a word to the server: another replica goes on with both.
+
+        Args:
+            error: what a client is told that waits for it here.
+        """
         self.session.is_dead = self.session.is_forgotten = True
-        await self._on(Overtaken())
+        await self._on(Overtaken(error))
         if self._running is not None:
             self._running.cancel()
 

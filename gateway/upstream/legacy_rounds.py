@@ -18,7 +18,7 @@ from gateway.core.principal import ANONYMOUS, Caller, Principal
 from gateway.core.questions import Question
 from gateway.core.recovery import RecoveryPoint, page_members, to_pages
 from gateway.core.request_state import RequestState, RequestStateSealer, digest, refused, request_digest
-from gateway.errors import ProtocolError
+from gateway.errors import GatewayError, ProtocolError
 from gateway.translate import rpc_errors
 from gateway.translate.capabilities import merge, missing_for
 from gateway.upstream.legacy_call import ClientStream, LegacyCall
@@ -87,9 +87,9 @@ class SuspendedCall:
         """Answer the questions as somebody who walked away would, and cancel the call."""
         await self.call.expire()
 
-    async def drop(self) -> None:
+    async def drop(self, error: GatewayError) -> None:
         """Let go of it without a word to the server."""
-        await self.call.drop()
+        await self.call.drop(error)
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class UrlRound:
     async def expire(self) -> None:
         """Nothing is open at the server."""
 
-    async def drop(self) -> None:
+    async def drop(self, _error: GatewayError) -> None:
         """Nothing is open at the server."""
 
     def check(self, answers: Mapping[str, Any]) -> None:

@@ -58,7 +58,7 @@ async def process(upstream: ScriptedUpstream, drain: str, **server: Any) -> Asyn
     settings = Settings.model_validate({**sections, "upstreams": upstreams})
     with structlog.testing.capture_logs() as log:
         gateway = Gateway(settings)
-        graceful = GracefulServer(uvicorn_config(gateway.site, settings.server), gateway.end_streams)
+        graceful = GracefulServer(uvicorn_config(gateway.site, settings.server), gateway.drain)
         serving = asyncio.ensure_future(graceful.serve())
         await until(lambda: graceful.started)
         port = graceful.servers[0].sockets[0].getsockname()[1]

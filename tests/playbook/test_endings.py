@@ -141,22 +141,23 @@ def test_a_quiet_time_that_ends_late_changes_nothing() -> None:
 
 # --- another replica goes on with the call ---
 
-GIVEN_UP = Fail(refused("overtaken by another replica"))
+OVERTAKEN = refused("overtaken by another replica")
+GIVEN_UP = Fail(OVERTAKEN)
 
 
 def test_a_call_that_was_overtaken_says_nothing_more_to_its_server() -> None:
-    assert Playbook(call()) >> Overtaken() << GIVEN_UP << State.CLOSED >> Overtaken()
+    assert Playbook(call()) >> Overtaken(OVERTAKEN) << GIVEN_UP << State.CLOSED >> Overtaken(OVERTAKEN)
 
 
 def test_an_overtaken_call_forgets_what_it_was_about_to_ask() -> None:
-    assert Playbook(call()) >> form(0) << Gather() >> Overtaken() << GIVEN_UP << State.CLOSED
+    assert Playbook(call()) >> form(0) << Gather() >> Overtaken(OVERTAKEN) << GIVEN_UP << State.CLOSED
 
 
 def test_an_overtaken_round_leaves_its_questions_open() -> None:
     suspended = Playbook(call()) >> form(0) << Gather() >> Quieted() << inputs(elicitation_1=A_FORM)
-    assert suspended >> Overtaken() << State.CLOSED
+    assert suspended >> Overtaken(OVERTAKEN) << State.CLOSED
 
 
 def test_an_overtaken_outcome_is_left_to_the_other_replica() -> None:
     settled = Playbook(call()) >> form(0) << Gather() >> Quieted() << inputs(elicitation_1=A_FORM) >> DONE
-    assert settled >> Overtaken() << State.CLOSED
+    assert settled >> Overtaken(OVERTAKEN) << State.CLOSED

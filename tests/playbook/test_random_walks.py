@@ -206,7 +206,7 @@ class Walk:
 
     def end(self) -> None:
         """Something ends the call, or pauses it; after the response nobody reads on or waits for the server."""
-        causes: list[Event] = [ClientLeft(), Expired(), Overtaken()]
+        causes: list[Event] = [ClientLeft(), Expired(), Overtaken(CUT)]
         if not self.has_responded:
             causes += [Broke(True, CUT), Broke(False, CUT), TimedOut(SILENT)]
         self.happen(self.dice.choice(causes))

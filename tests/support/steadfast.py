@@ -4,6 +4,7 @@ was lost. A call whose own reply was lost it does not make again, since that may
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -54,7 +55,7 @@ class Steadfast:
         self.tally.ends[end] += 1
         return end
 
-    async def calls(self, tool: str, keys: list[str], in_flight: int) -> None:
+    async def calls(self, tool: str, keys: Iterable[str], in_flight: int) -> None:
         """Make many calls, some at a time."""
         waiting = iter(keys)
 
