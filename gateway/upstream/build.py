@@ -10,10 +10,12 @@ from gateway.core.era import Era
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.principal import Caller
 from gateway.core.request_state import RequestStateSealer, digest
+from gateway.core.sticky import SharingTimes
 from gateway.upstream.any_era import AnyEraUpstream
 from gateway.upstream.background import Background
 from gateway.upstream.call_clock import CallLimits
 from gateway.upstream.connect import Place, connect
+from gateway.upstream.either_http import EitherHttp
 from gateway.upstream.era import EraResolver
 from gateway.upstream.legacy import LegacyUpstream
 from gateway.upstream.legacy_options import LegacyOptions
@@ -23,7 +25,10 @@ from gateway.upstream.modern_listening import ModernSource
 from gateway.upstream.modern_rounds import ModernRounds
 from gateway.upstream.pool_limits import PoolLimits, Reuse
 from gateway.upstream.replay import ReplayRule
+from gateway.upstream.shared_sessions import SharedSessions, StickySharing
+from gateway.upstream.stdio import Command
 from gateway.upstream.subscriptions import Key, OnChange, Reports, Source, StreamLimit, Subscriptions
+from gateway.upstream.transport import Transport
 
 _LONGEST_WAIT_S: Final = 10.0
 """How long a call waits for room, although it would wait longer for a process to start."""
@@ -58,6 +63,7 @@ def build_upstream(
     sealer: RequestStateSealer,
     limit: StreamLimit,
     on_change: OnChange,
+    sticky: SharedSessions | None = None,
 ) -> AnyEraUpstream:
     """Build an upstream; nothing is connected yet.
 
@@ -67,6 +73,7 @@ def build_upstream(
         sealer: seals request states.
         limit: how many listeners the process may have.
         on_change: told of every change of a list or resource that the gateway hears of.
+        sticky: where replicas share sticky sessions; None: there is one process.
     """
     place = plan.place
     http = connect(plan.name, place)
@@ -116,6 +123,7 @@ def build_upstream(
         background,
         subscriptions.publish,
         time.monotonic,
+        None if sticky is None else _sharing(plan, http, sticky, background),
     )
     rounds = ModernRounds(plan.name, sealer, directory.ttl_s)
     modern = ModernUpstream(
@@ -137,6 +145,18 @@ def build_upstream(
         subscriptions,
         passes_authorization=plan.passes_authorization,
     )
+
+
+def _sharing(
+    plan: UpstreamPlan, http: Transport, sticky: SharedSessions, background: Background
+) -> StickySharing | None:
+    """How sticky sessions are shared; None where a session is tied to this process."""
+    place = plan.place
+    if isinstance(place.target, Command) or place.transport == "sse":
+        return None
+    times = SharingTimes(place.idle_s, place.connect_timeout_s)
+    is_tied = http.is_tied if isinstance(http, EitherHttp) else lambda _session_id: False
+    return StickySharing(plan.name, place.target, sticky, times, is_tied, background, time.monotonic)
 
 
 def _legacy_options(plan: UpstreamPlan) -> LegacyOptions:

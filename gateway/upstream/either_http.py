@@ -70,6 +70,10 @@ class EitherHttp:
         """End a session; see `Transport`."""
         return await self._of(headers).delete(headers)
 
+    def is_tied(self, session_id: str) -> bool:
+        """Whether a session is one of the older transport, which is its connection."""
+        return self._sse.owns(session_id)
+
     async def close(self) -> None:
         """End everything that is open."""
         await self._sse.close()  # and with it the connections that both of them use

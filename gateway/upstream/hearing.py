@@ -17,12 +17,17 @@ class Hearing:
     Args:
         reply_soon: sends answers of the gateway's own, without waiting.
         on_change: told of changed lists and resources.
+
+    Attributes:
+        is_alone: tells whether there are no calls on the session but these, for a question (True) or a mere
+            notification; None: there never are.
     """
 
     def __init__(self, reply_soon: Callable[[list[JsonObject]], None], on_change: Callable[[JsonObject], None]) -> None:
         self._reply_soon = reply_soon
         self._on_change = on_change
         self._calls: dict[str, Hearer] = {}
+        self.is_alone: Callable[[bool], Awaitable[bool]] | None = None
 
     def attach(self, request_id: str, hearer: Hearer) -> None:
         """Let a call hear what comes on the GET stream and belongs to it."""
@@ -42,7 +47,7 @@ class Hearing:
         incoming = self.sort(message, request_id, is_own_stream=False)
         if incoming is None:
             return
-        if isinstance(incoming, Withdrew) or (request_id is None and len(self._calls) == 1):
+        if isinstance(incoming, Withdrew) or (request_id is None and await self._is_for_the_only_call(incoming)):
             hearers = list(self._calls.values())
         else:
             hearers = [self._calls[request_id]] if request_id in self._calls else []
@@ -51,6 +56,11 @@ class Hearing:
         if not hearers and isinstance(incoming, Asked):
             error = error_object(codes.INTERNAL_ERROR, "No client to ask")
             self._reply_soon([error_response(message["id"], error)])
+
+    async def _is_for_the_only_call(self, incoming: Incoming) -> bool:
+        if len(self._calls) == 1 and self.is_alone is not None and not await self.is_alone(isinstance(incoming, Asked)):
+            return False
+        return len(self._calls) == 1
 
     def sort(self, message: Json, request_id: str | None, *, is_own_stream: bool) -> Incoming | None:
         """Sort a message; pings are answered and changes passed on here and now."""

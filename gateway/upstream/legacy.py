@@ -34,6 +34,7 @@ from gateway.upstream.legacy_sessions import LegacySessions, Wanted
 from gateway.upstream.listening import LegacySource, ListeningSessions
 from gateway.upstream.preparation import Preparation
 from gateway.upstream.recovery import Recovery, is_lost
+from gateway.upstream.shared_sessions import StickySharing
 from gateway.upstream.subscriptions import Reports
 from gateway.upstream.transport import Transport
 from gateway.wire import methods
@@ -53,6 +54,7 @@ class LegacyUpstream:
         background: where work goes that nobody waits for.
         on_change: told of changed lists and resources, and of whose session they were heard on.
         now_s: a monotonic clock.
+        sharing: with whom sticky sessions are shared; None: nobody.
     """
 
     def __init__(
@@ -63,13 +65,14 @@ class LegacyUpstream:
         background: Background,
         on_change: Callable[[JsonObject, Hashable], None],
         now_s: Callable[[], float],
+        sharing: StickySharing | None = None,
     ) -> None:
         self._on_change = on_change
         self.name = http.name
         self._options = options
         self._rounds = rounds
         self._background = background
-        self._sessions = LegacySessions(http, options, background, self._note_change, now_s)
+        self._sessions = LegacySessions(http, options, background, self._note_change, now_s, sharing)
         self._preparation = Preparation(http.name, now_s, options.connect_timeout_s)
         self._results = LegacyResults(http.name, options)
         self._recovery = Recovery(self._sessions, options, background, self._release)
@@ -134,7 +137,7 @@ class LegacyUpstream:
                 discovery.to_discover_result(
                     session.negotiated.result,
                     absent=self._results.absent,
-                    watchable=session.listener is not None and session.listener.is_open,
+                    watchable=session.listener is not None and (session.listener.is_open or session.listener.is_taken),
                     polled=self._options.watch_s is not None,
                     ttl_ms=self._options.ttl_ms,
                     cache_scope=self._options.cache_scope,

@@ -39,12 +39,34 @@ class GetStream(Protocol):
     """What reads the session's GET stream."""
 
     is_open: bool
+    is_taken: bool
 
     async def opened(self) -> None:
         """Return when the stream is open, or is known not to be offered, or takes too long over it."""
 
     async def close(self) -> None:
         """Stop reading."""
+
+
+class Share:
+    """What a session is to other replicas.
+
+    Args:
+        name: what it is called in the store.
+        stamp: of its entry there; "" if it has none.
+        due_s: when the store is to be told, or asked, next.
+        is_sole: whether no other replica had come by it when the store was last asked.
+        asked_s: when that was.
+    """
+
+    __slots__ = ("asked_s", "due_s", "is_sole", "name", "stamp")
+
+    def __init__(self, name: str, stamp: str, due_s: float, *, is_sole: bool, asked_s: float) -> None:
+        self.name = name
+        self.stamp = stamp
+        self.due_s = due_s
+        self.is_sole = is_sole
+        self.asked_s = asked_s
 
 
 _QUIET_STATUSES = (200, 202, 204)
@@ -96,6 +118,7 @@ class LegacySession:
         self.is_adopted = False
         self.hears_notifications = False
         self.listener: GetStream | None = None
+        self.share: Share | None = None
         self._credentials = credentials
         self._background = background
         self.hearing = Hearing(self.post_soon, lambda message: on_change(message, key))
@@ -219,11 +242,15 @@ class LegacySession:
             return False
         return True
 
-    async def close(self) -> None:
-        """Stop listening and DELETE the session; a server that does not allow it, or does not answer, is left alone."""
+    async def leave(self) -> None:
+        """Stop listening, but leave the session to those who use it elsewhere."""
         self.is_dead = True
         if self.listener is not None:
             await self.listener.close()
+
+    async def close(self) -> None:
+        """Stop listening and DELETE the session; a server that does not allow it, or does not answer, is left alone."""
+        await self.leave()
         if self.id is None or self.is_forgotten:
             return
         try:

@@ -6,6 +6,7 @@ of two calls a question or a log message on the GET stream belongs to. All other
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from gateway import __version__
@@ -22,6 +23,7 @@ from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_session import LegacySession, OnChange
 from gateway.upstream.listener import Listener
 from gateway.upstream.pool import SessionPool
+from gateway.upstream.shared_sessions import StickySharing
 from gateway.upstream.transport import Transport
 from gateway.wire.jsonrpc import JsonObject
 from gateway.wire.versions import LATEST_LEGACY
@@ -61,6 +63,7 @@ class LegacySessions:
         background: where work goes that nobody waits for.
         on_change: told of changed lists and resources, whatever session they are heard on.
         now_s: a monotonic clock.
+        sharing: with whom sticky sessions are shared; None: nobody.
     """
 
     def __init__(
@@ -70,15 +73,17 @@ class LegacySessions:
         background: Background,
         on_change: OnChange,
         now_s: Callable[[], float],
+        sharing: StickySharing | None = None,
     ) -> None:
         self._options = options
+        self._sharing = sharing if options.pool.reuse == "sticky" else None
         self._wanted: dict[tuple[object, ...], Wanted] = {}
         self._handshake = Handshake(http, background, on_change, options.connect_timeout_s)
-        self._pool = SessionPool(http.name, options.pool, background, now_s)
+        end = None if self._sharing is None else self._sharing.end
+        self._pool = SessionPool(http.name, options.pool, background, now_s, end)
         self.suspend = self._pool.suspend
         self.unsuspend = self._pool.unsuspend
         self.release = self._pool.release
-        self.sweep = self._pool.sweep
         self.close = self._pool.close
 
     def __len__(self) -> int:
@@ -132,6 +137,8 @@ class LegacySessions:
         session = await self._pool.lease(
             wanted.key, lambda: self._open(wanted), exclusive=wanted.is_exclusive, fresh=fresh
         )
+        if self._sharing is not None:
+            self._sharing.note_use(session)
         if wanted.is_exclusive and session.listener is not None:
             try:
                 await session.listener.opened()
@@ -140,9 +147,19 @@ class LegacySessions:
                 raise
         return session
 
+    def sweep(self) -> None:
+        """End what has been idle for too long."""
+        self._pool.sweep()
+        if self._sharing is not None:
+            self._sharing.sweep()
+
     async def _open(self, wanted: Wanted) -> LegacySession:
-        """Open a session and begin to read its GET stream."""
-        session = await self.open_unheard(wanted)
+        """Open a session, or take that of the other replicas, and begin to read its GET stream."""
+        if self._sharing is None:
+            session = await self.open_unheard(wanted)
+        else:
+            take = partial(self._handshake.revive, wanted.key, wanted.introduction.credentials)
+            session = await self._sharing.obtain(wanted.key, partial(self.open_unheard, wanted), take)
         if session.id is not None and (wanted.is_exclusive or self._options.pool.reuse != "none"):
             session.listener = Listener(session)
         return session
@@ -155,6 +172,8 @@ class LegacySessions:
         """A session that another replica opened, to say something in it; end it with `end_revived`."""
         session = self._handshake.revive(wanted.key, wanted.introduction.credentials, session_id, negotiated)
         session.is_forgotten = self._is_sticky  # its user's other calls go on in it
+        if self._sharing is not None:
+            session.hearing.is_alone = _never_alone
         return session
 
     async def end_revived(self, session: LegacySession) -> None:
@@ -194,11 +213,15 @@ class LegacySessions:
         """Open a session to listen on; give it back with `end_listening`. Raises like `lease`."""
         if not self._is_sticky:
             return await self.open_unheard(wanted)
-        return await self._pool.lease(wanted.key, lambda: self._open(wanted), exclusive=False)
+        session = await self._pool.lease(wanted.key, lambda: self._open(wanted), exclusive=False)
+        if not await _is_heard_elsewhere(session):
+            return session
+        self._pool.release(session, clean=True)
+        return await self.open_unheard(wanted)
 
     async def end_listening(self, session: LegacySession) -> None:
         """Nobody listens on a session any more."""
-        if self._is_sticky:
+        if session.in_flight > 0:
             self._pool.release(session, clean=True)
         else:
             await session.close()
@@ -216,3 +239,15 @@ class LegacySessions:
     def _credentials_digest(self, caller: Caller) -> str:
         passes = self._options.passes_authorization and caller.authorization
         return digest(caller.authorization) if passes and caller.authorization else ""
+
+
+async def _never_alone(_is_question: bool) -> bool:
+    return False
+
+
+async def _is_heard_elsewhere(session: LegacySession) -> bool:
+    """Whether another replica reads the stream of a session, so that changes must be heard on another one."""
+    if not isinstance(session.listener, Listener):
+        return False
+    await session.listener.opened()
+    return session.listener.is_taken

@@ -22,6 +22,7 @@ OPEN_TIMEOUT_S: Final = 1.0
 
 PAUSES_S: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 _UNSUPPORTED: Final = frozenset({400, 401, 403, 404, 405, 406, 410, 501})
+_TAKEN: Final = 409
 _FORGOTTEN: Final = frozenset({400, 404, 410})
 
 
@@ -34,6 +35,7 @@ class Listener:
     Attributes:
         is_open: whether the stream is open now.
         was_open: whether it ever was.
+        is_taken: whether another replica has it, as it seems.
         ended: done when there is no stream to be had, or none any more.
         on_reopened: told when the stream is open again after it was not, so that something may have been missed.
     """
@@ -41,6 +43,7 @@ class Listener:
     def __init__(self, session: LegacySession) -> None:
         self.is_open = False
         self.was_open = False
+        self.is_taken = False
         self.ended = asyncio.Event()
         self._session = session
         self.on_reopened: set[Callable[[], None]] = set()
@@ -83,6 +86,10 @@ class Listener:
             if reply is not None and reply.status in _UNSUPPORTED:
                 self._note_refusal(reply.status)
                 return
+            is_refused = reply is not None and reply.status == _TAKEN
+            self.is_taken = is_refused and self._session.share is not None
+            if self.is_taken:
+                self._settled.set()  # and another replica may have it for long
             retry_ms = None
             if reply is not None and reply.status == 200:
                 retry_ms = await self._read(reply)

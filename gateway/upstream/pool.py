@@ -5,8 +5,8 @@ that cannot have one each. A sticky key has exactly one session, whatever its ca
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
 
 from gateway.core.session import SessionKey
 from gateway.errors import UpstreamError
@@ -16,6 +16,7 @@ from gateway.upstream.pool_limits import PoolLimits
 from gateway.upstream.turns import Turns
 
 Opener = Callable[[], Awaitable[LegacySession]]
+Ender = Callable[[LegacySession], Coroutine[Any, Any, None]]
 
 _FULL_RETRY_S: Final = 2
 _HANDOVER_S: Final = 1.0
@@ -30,13 +31,22 @@ class SessionPool:
         limits: how many, and for how long.
         background: where sessions are ended.
         now_s: a monotonic clock.
+        end: ends a session that the pool is done with; by default, closes it.
     """
 
-    def __init__(self, upstream: str, limits: PoolLimits, background: Background, now_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        upstream: str,
+        limits: PoolLimits,
+        background: Background,
+        now_s: Callable[[], float],
+        end: Ender | None = None,
+    ) -> None:
         self._upstream = upstream
         self._limits = limits
         self._background = background
         self._now_s = now_s
+        self._end = end or (lambda session: session.close())
         self._shared: dict[SessionKey, LegacySession] = {}
         self._opening: dict[SessionKey, asyncio.Task[LegacySession]] = {}
         self._idle: dict[SessionKey, list[LegacySession]] = {}
@@ -245,7 +255,7 @@ class SessionPool:
         """The pool is closed, but the server may open this session yet."""
         await asyncio.wait([handshake])
         if not handshake.cancelled() and handshake.exception() is None:
-            await handshake.result().close()
+            await self._end(handshake.result())
 
     async def _reserve(self, key: SessionKey, *, takes_idle: bool) -> LegacySession | None:
         """Make room for one more session: end an idle one of another key, or wait.
@@ -293,7 +303,7 @@ class SessionPool:
                 idle.remove(session)
             if not idle:
                 del self._idle[session.key]
-        retiring = self._background.run(session.close())
+        retiring = self._background.run(self._end(session))
         self._retiring.add(retiring)
         retiring.add_done_callback(self._retiring.discard)
         self._turns.give()

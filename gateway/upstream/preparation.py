@@ -90,6 +90,8 @@ class Preparation:
         """Make the session as talkative as a call wants; what is too much for it is filtered on the way back."""
         if session.negotiated.capabilities.get("logging") is None:
             return
+        if session.share is not None:
+            level = meta.LOG_LEVELS[0]  # other replicas have calls on it, too, and must not hear less than they want
         if session.log_level is not None and meta.LOG_RANK[session.log_level] <= meta.LOG_RANK[level]:
             return
         try:

@@ -6,6 +6,7 @@ import pytest
 
 from gateway.errors import UpstreamError
 from gateway.upstream import listener
+from gateway.upstream.legacy_session import Share
 from gateway.upstream.listener import Listener
 from gateway.wire.jsonrpc import Json
 from gateway.wire.sse import SseEvent
@@ -64,6 +65,7 @@ class FakeSession:
         self.headers: dict[str, str] = {}
         self.is_dead = self.is_forgotten = False
         self.hears_notifications = False
+        self.share: Share | None = None
         self.heard: list[Json] = []
         self.gets = 0
         self._answers = list(answers)
@@ -144,6 +146,18 @@ async def test_an_obstacle_is_tried_again(obstacle: object) -> None:
     await opened(heard)
     assert heard.is_open
     assert session.gets == 3
+    await heard.close()
+
+
+async def test_a_stream_that_another_replica_has_holds_nobody_up_and_is_tried_again() -> None:
+    session = FakeSession(FakeRefusal(409), FakeStream())
+    session.share = Share("name", "stamp", 0.0, is_sole=False, asked_s=0.0)
+    heard = listening_to(session)
+    await opened(heard)
+    assert (heard.is_open, heard.is_taken, session.gets) == (False, True, 1)
+    heard._settled.clear()
+    await opened(heard)
+    assert (heard.is_open, heard.is_taken, session.gets) == (True, False, 2)
     await heard.close()
 
 
