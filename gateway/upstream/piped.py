@@ -26,6 +26,7 @@ from gateway.wire.jsonrpc import JsonObject, decode
 QUIET_S: Final = 5.0
 """How long a server may take over the question for its era, before `initialize` is tried on another pipe."""
 
+_FOREIGN: Final = 400
 _NOT_ALLOWED: Final = 405
 
 
@@ -142,16 +143,21 @@ class PipeTransport:
         )
         try:
             answer = await conversation.post(message, body, headers)
+            is_modern = isinstance(answer, PipedAnswer) and await self._is_modern_before(answer)
         except BaseException:
             self._conversations.end(conversation)
             raise
         if isinstance(answer, PipedAnswer) and answer.status == 404:
             raise await self._to_failure(conversation)
-        if not isinstance(answer, PipedAnswer):
+        if not isinstance(answer, PipedAnswer) or is_modern:
             self._conversations.end(conversation)
-            return answer
+            return PipedAnswer.bare(_FOREIGN) if is_modern else answer
         answer.headers = self._name_session(conversation)
         return answer
+
+    async def _is_modern_before(self, answer: PipedAnswer) -> bool:
+        """Whether the server turns out to be a modern one that was slow to start, before it answers `initialize`."""
+        return self._sessionless is not None and await self._sessionless.is_modern_before(answer)
 
     async def _to_failure(self, conversation: Conversation) -> UpstreamError:
         """A server that takes no message has ended; how, it may be about to tell."""

@@ -115,6 +115,18 @@ class Sessionless:
         spare, self._spare = self._spare, None
         return None if spare is None or spare.is_over else spare
 
+    async def is_modern_before(self, other: PipedAnswer) -> bool:
+        """Wait for `other`; whether the answer to a question that is late comes first, and is a modern server's."""
+        asked = self._asked
+        if asked is None or asked.conversation.is_over:
+            return False
+        arrival = asyncio.get_running_loop().create_task(other.arrived.wait())
+        try:
+            await asyncio.wait({arrival, asked.reply}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            arrival.cancel()
+        return asked.is_modern
+
     def let_go(self) -> None:
         """The server has been found to be a legacy one: nothing is asked outside of sessions."""
         if self._asked is not None and not self._asked.is_modern:

@@ -99,6 +99,23 @@ async def test_a_server_that_takes_long_to_start_is_served_as_what_it_is(
         await gateway.until(lambda: len(server.alive) == 1)
 
 
+async def test_a_modern_server_that_is_slow_to_say_so_is_served_as_one_although_it_takes_initialize_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "QUIET_S", 0.1)
+    gate = tmp_path / "gate"
+    server = StdioServer(
+        tmp_path, "--gate", str(gate), "--era", "both", "--discover", "gate", "--initialize", "silence"
+    )
+    async with served(server) as (gateway, client):
+        call = asyncio.create_task(client.call("echo", {"text": "hi"}))
+        await gateway.until(lambda: "initialize" in server.methods())
+        gate.touch()
+        assert (await call).text == "hi"
+        assert gateway.gateway.upstreams["git"].era == "modern"
+        await gateway.until(lambda: server.alive == server.pids[:1])
+
+
 async def test_a_server_that_cannot_start_is_said_to_have_ended(tmp_path: Path) -> None:
     server = StdioServer(tmp_path, "--discover", "exit", "--initialize", "exit")
     async with served(server) as (gateway, client):

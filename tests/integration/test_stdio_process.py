@@ -34,7 +34,8 @@ def test_when_the_gateway_ends_so_does_all_that_it_started(
     tmp_path: Path, number: signal.Signals, options: tuple[str, ...]
 ) -> None:
     server = StdioServer(tmp_path, *options)
-    with gateway({"git": server.configured(era="legacy")}) as front:
+    # The call that waits for its client is kept for as long as the gateway drains.
+    with gateway({"git": server.configured(era="legacy")}, server={"drain": "500ms"}) as front:
         spawned = asyncio.run(use(front.url, is_stubborn=bool(options)))
         processes = psutil.Process(front.popen.pid).children(recursive=True)
         started = {process.pid for process in processes}

@@ -237,7 +237,7 @@ def gateway(upstreams: Mapping[str, Mapping[str, Any]], **sections: Any) -> Iter
         sections: More sections, by name.
     """
     port = free_port()
-    server = {"host": "127.0.0.1", "port": port, "path": "/mcp", "admin": False}
+    server = {"host": "127.0.0.1", "port": port, "path": "/mcp", "admin": False, **sections.pop("server", {})}
     config = {"server": server, "upstreams": upstreams, **sections}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "gateway.yaml"
