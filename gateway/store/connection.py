@@ -60,6 +60,7 @@ class SharedStore:
         self._client = self._connect(_COMMAND_S, _MAX_CONNECTIONS)
         self._waiting: Redis | None = None
         self._on_change: list[Callable[[bool], None]] = []
+        self._on_command: Callable[[str], None] | None = None
 
     def key(self, *parts: str) -> str:
         """The name of something within the namespace."""
@@ -68,6 +69,10 @@ class SharedStore:
     def on_change(self, told: Callable[[bool], None]) -> None:
         """Have somebody told when the store goes down or comes back."""
         self._on_change.append(told)
+
+    def on_command(self, told: Callable[[str], None]) -> None:
+        """Have somebody told the name of every command that is sent."""
+        self._on_command = told
 
     async def execute(self, *command: Argument) -> Any:
         """Send a command.
@@ -109,6 +114,8 @@ class SharedStore:
 
     async def _send(self, client: Redis, command: tuple[Argument, ...]) -> Any:
         self.traffic.commands += 1
+        if self._on_command is not None:
+            self._on_command(str(command[0]))
         self.traffic.bytes_sent += sum(len(part) if isinstance(part, str | bytes) else 8 for part in command)
         try:
             answer = await client.execute_command(*command)  # type: ignore[no-untyped-call]

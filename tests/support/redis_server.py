@@ -9,6 +9,8 @@ async with RedisServer() as redis:
 import asyncio
 import socket
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
@@ -72,10 +74,25 @@ class RedisServer:
             stats = await client.info("commandstats")
         return {name.removeprefix("cmdstat_"): int(told["calls"]) for name, told in stats.items()}
 
-    async def contents(self) -> bytes:
-        """Everything that stands in it, one after the other."""
-        async with Redis.from_url(self.url) as client:
-            return b"\n".join([await client.dump(key) or b"" for key in await client.keys()])
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[bytearray]:
+        """Everything that it is sent meanwhile."""
+        seen = bytearray()
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(b"MONITOR\r\n")
+        assert await reader.readline() == b"+OK\r\n"
+
+        async def read() -> None:
+            while line := await reader.readline():
+                seen.extend(line)
+
+        reading = asyncio.create_task(read())
+        try:
+            yield seen
+        finally:
+            reading.cancel()
+            writer.close()
+            await asyncio.gather(reading, writer.wait_closed(), return_exceptions=True)
 
     async def _answers(self) -> bool:
         assert self._process is not None
