@@ -1,6 +1,7 @@
 """What is heard on a session, and whose it is: pings are answered, changes passed on, the rest goes to a call."""
 
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from gateway.core.exchange_events import Asked, Withdrew
 from gateway.core.incoming import Changed, Incoming, Pinged, call_named_by, sort
@@ -9,6 +10,19 @@ from gateway.wire.jsonrpc import Json, JsonObject, error_object, error_response,
 
 Hearer = Callable[[Incoming], Awaitable[None]]
 """Takes what the server says outside of the answer to a request."""
+
+
+class GetStream(Protocol):
+    """What reads the session's GET stream."""
+
+    is_open: bool
+    is_taken: bool
+
+    async def opened(self) -> None:
+        """Return when the stream is open, or is known not to be offered, or takes too long over it."""
+
+    async def close(self) -> None:
+        """Stop reading."""
 
 
 class Hearing:

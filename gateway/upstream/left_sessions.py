@@ -6,7 +6,8 @@ from typing import Any, Final, Protocol
 from gateway.core.sticky import SharingTimes
 from gateway.store.down import StoreDown
 from gateway.upstream.background import Background
-from gateway.upstream.legacy_session import LegacySession, Share
+from gateway.upstream.legacy_session import LegacySession
+from gateway.upstream.share import Share
 
 _MOST: Final = 1000
 """How many are remembered; the server itself has to end the others."""

@@ -7,7 +7,7 @@ Rule: a request is sent once. If the server says that it does not know the sessi
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from gateway.core import era
 from gateway.core import session as facts
@@ -16,57 +16,18 @@ from gateway.core.session import Negotiated, SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.faults import no_answer
-from gateway.upstream.hearing import Hearing
+from gateway.upstream.hearing import GetStream, Hearing
 from gateway.upstream.refusal import UpstreamRefused, refusal_of
+from gateway.upstream.share import Share
 from gateway.upstream.transport import Answer, Transport
 from gateway.wire import methods
-from gateway.wire.jsonrpc import (
-    Json,
-    JsonObject,
-    decode_message,
-    encode,
-    request,
-)
+from gateway.wire.jsonrpc import Json, JsonObject, decode_message, encode, request
 
 SESSION_ID: Final = "Mcp-Session-Id"
 VERSION: Final = "MCP-Protocol-Version"
 
 OnChange = Callable[[JsonObject, SessionKey], None]
 """Is told of a changed list or resource, and on whose session that was heard."""
-
-
-class GetStream(Protocol):
-    """What reads the session's GET stream."""
-
-    is_open: bool
-    is_taken: bool
-
-    async def opened(self) -> None:
-        """Return when the stream is open, or is known not to be offered, or takes too long over it."""
-
-    async def close(self) -> None:
-        """Stop reading."""
-
-
-class Share:
-    """What a session is to other replicas.
-
-    Args:
-        name: what it is called in the store.
-        stamp: of its entry there; "" if it has none.
-        due_s: when the store is to be told, or asked, next.
-        is_sole: whether no other replica had come by it when the store was last asked.
-        asked_s: when that was.
-    """
-
-    __slots__ = ("asked_s", "due_s", "is_sole", "name", "stamp")
-
-    def __init__(self, name: str, stamp: str, due_s: float, *, is_sole: bool, asked_s: float) -> None:
-        self.name = name
-        self.stamp = stamp
-        self.due_s = due_s
-        self.is_sole = is_sole
-        self.asked_s = asked_s
 
 
 _QUIET_STATUSES = (200, 202, 204)

@@ -79,12 +79,11 @@ class LegacySessions:
         self._sharing = sharing if options.pool.reuse == "sticky" else None
         self._wanted: dict[tuple[object, ...], Wanted] = {}
         self._handshake = Handshake(http, background, on_change, options.connect_timeout_s)
-        end = None if self._sharing is None else self._sharing.end
+        end = LegacySession.close if self._sharing is None else self._sharing.end
         self._pool = SessionPool(http.name, options.pool, background, now_s, end)
         self.suspend = self._pool.suspend
         self.unsuspend = self._pool.unsuspend
         self.release = self._pool.release
-        self.close = self._pool.close
 
     def __len__(self) -> int:
         return len(self._pool)
@@ -152,6 +151,12 @@ class LegacySessions:
         self._pool.sweep()
         if self._sharing is not None:
             self._sharing.sweep()
+
+    async def close(self) -> None:
+        """End every session, but leave to other replicas what they share."""
+        if self._sharing is not None:
+            self._sharing.close()
+        await self._pool.close()
 
     async def _open(self, wanted: Wanted) -> LegacySession:
         """Open a session, or take that of the other replicas, and begin to read its GET stream."""

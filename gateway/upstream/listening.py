@@ -139,6 +139,11 @@ class LegacySource:
         """Whether the server has a stream on which it can tell, though it may be about to be opened again."""
         return self._listener is not None and self._listener.is_offered
 
+    @property
+    def _is_taken(self) -> bool:
+        """Whether another replica reads the session's stream now, since this one lost it."""
+        return self._listener is not None and self._listener.is_taken
+
     def _is_told(self, list_changed: str) -> bool:
         return (
             self._is_heard
@@ -148,7 +153,7 @@ class LegacySource:
 
     async def _healthy_session(self) -> LegacySession:
         """The session, or its successor. All who want one share one attempt, which outlives those who leave."""
-        if self._session is not None and not self._session.is_dead:
+        if self._session is not None and not self._session.is_dead and not self._is_taken:
             return self._session
         if self._is_closed:
             raise SessionExpired
@@ -195,7 +200,7 @@ class LegacySource:
 
     async def _lost(self, listener: Listener) -> None:
         """Return when the stream is gone for good, or the session: another may have given that up."""
-        while not listener.ended.is_set() and self._session is not None and not self._session.is_dead:
+        while not (listener.ended.is_set() or listener.is_taken or self._session is None or self._session.is_dead):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await listener.ended.wait()

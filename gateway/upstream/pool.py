@@ -12,13 +12,12 @@ from gateway.core.session import SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.legacy_session import LegacySession
-from gateway.upstream.pool_limits import PoolLimits
+from gateway.upstream.pool_limits import PoolLimits, no_room
 from gateway.upstream.turns import Turns
 
 Opener = Callable[[], Awaitable[LegacySession]]
 Ender = Callable[[LegacySession], Coroutine[Any, Any, None]]
 
-_FULL_RETRY_S: Final = 2
 _HANDOVER_S: Final = 1.0
 """How long a new session is kept for the call that it was opened for."""
 
@@ -31,22 +30,17 @@ class SessionPool:
         limits: how many, and for how long.
         background: where sessions are ended.
         now_s: a monotonic clock.
-        end: ends a session that the pool is done with; by default, closes it.
+        end: ends a session that the pool is done with.
     """
 
     def __init__(
-        self,
-        upstream: str,
-        limits: PoolLimits,
-        background: Background,
-        now_s: Callable[[], float],
-        end: Ender | None = None,
+        self, upstream: str, limits: PoolLimits, background: Background, now_s: Callable[[], float], end: Ender
     ) -> None:
         self._upstream = upstream
         self._limits = limits
         self._background = background
         self._now_s = now_s
-        self._end = end or (lambda session: session.close())
+        self._end = end
         self._shared: dict[SessionKey, LegacySession] = {}
         self._opening: dict[SessionKey, asyncio.Task[LegacySession]] = {}
         self._idle: dict[SessionKey, list[LegacySession]] = {}
@@ -272,7 +266,7 @@ class SessionPool:
             if takes_idle and (session := self._pop_idle(key)) is not None:
                 return session
             if not self._evict_idle() and not await self._turns.wait(deadline_s - self._now_s(), user):
-                raise self._full()
+                raise no_room(self._upstream, self._limits)
         self._reserved += 1
         return None
 
@@ -285,10 +279,6 @@ class SessionPool:
 
     def _is_awaited(self, session: LegacySession) -> bool:
         return session in self._untaken and self._now_s() - session.idle_since_s < _HANDOVER_S
-
-    def _full(self) -> UpstreamError:
-        message = f"Upstream {self._upstream!r} has no session free; all {self._limits.max_sessions} are at work"
-        return UpstreamError(self._upstream, "full", message, retryable=True, retry_after_s=_FULL_RETRY_S)
 
     def _retire(self, session: LegacySession) -> None:
         """End a session, in the background."""

@@ -1,9 +1,13 @@
 """How many sessions an upstream may have, and how they are used."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+from gateway.errors import UpstreamError
 
 Reuse: TypeAlias = Literal["pooled", "sticky", "none"]
+
+_FULL_RETRY_S: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +27,9 @@ class PoolLimits:
     idle_s: float = 300.0
     wait_s: float = 10.0
     is_scarce: bool = False
+
+
+def no_room(upstream: str, limits: PoolLimits) -> UpstreamError:
+    """What a call is told for which no session came free in time."""
+    message = f"Upstream {upstream!r} has no session free; all {limits.max_sessions} are at work"
+    return UpstreamError(upstream, "full", message, retryable=True, retry_after_s=_FULL_RETRY_S)

@@ -18,7 +18,8 @@ from gateway.errors import UpstreamError
 from gateway.store.down import StoreDown
 from gateway.upstream.background import Background
 from gateway.upstream.left_sessions import LeftSessions
-from gateway.upstream.legacy_session import LegacySession, Share
+from gateway.upstream.legacy_session import LegacySession
+from gateway.upstream.share import Share
 
 log = structlog.get_logger()
 
@@ -88,6 +89,7 @@ class StickySharing:
         self._is_tied = is_tied
         self._background = background
         self._now_s = now_s
+        self._is_closed = False
         self._latest: dict[SessionKey, LegacySession] = {}
         self._left = LeftSessions(store, times, background, now_s)
 
@@ -137,14 +139,18 @@ class StickySharing:
                 del self._latest[key]
         self._left.sweep()
 
+    def close(self) -> None:
+        """Wait for no other replica any more."""
+        self._is_closed = True
+
     async def is_alone(self, session: LegacySession, is_question: bool) -> bool:
         """Whether the calls on a session here are all that there are on it."""
         share = session.share
         if share is None:
             return True
-        if is_question or self._now_s() - share.asked_s > _FRESH_S:
+        if share.stamp and (is_question or self._now_s() - share.asked_s > _FRESH_S):
             try:
-                share.is_sole = not share.stamp or await self._store.is_sole(share.name, share.stamp)
+                share.is_sole = await self._store.is_sole(share.name, share.stamp)
             except StoreDown:
                 share.is_sole = False
             share.asked_s = self._now_s()
@@ -154,7 +160,7 @@ class StickySharing:
 
     async def _find_or_open(self, name: str, dead: str, opener: Opener, revive: Reviver) -> LegacySession:
         pause_s, deadline_s = _FIRST_LOOK_S, self._now_s() + 2 * self._times.lock_s
-        while self._now_s() < deadline_s:
+        while self._now_s() < deadline_s and not self._is_closed:
             entry = await self._store.claim(name, dead=dead, lock_s=self._times.lock_s, keep_s=self._times.keep_s)
             if entry.is_mine:
                 session = await self._open(name, entry.stamp, opener)
@@ -185,7 +191,7 @@ class StickySharing:
         try:
             is_published = await self._store.publish(name, stamp, data, keep_s=self._times.keep_s)
         except StoreDown:
-            return self._keep(session, name, "")  # perhaps it came through; the store tells, later
+            return self._keep(session, name, "", is_sole=False)  # perhaps it came through; the store tells, later
         if is_published:
             return self._keep(session, name, stamp)
         self._background.run(session.close())

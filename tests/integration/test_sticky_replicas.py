@@ -145,7 +145,8 @@ async def test_the_store_holds_nothing_that_can_be_read_or_moved_to_another_user
     async with replicas(upstream, redis, settings=API_KEYS) as (one, other):
         await remember(one, "of alice", as_("alice"))
         (alices,) = await entry_names(redis)
-        held = await redis.contents()
+        async with Redis.from_url(redis.url) as client:
+            held = await client.get(alices) or b""
         for secret in (b"sess-1", b"instructions", b"alice", b"of alice"):
             assert secret not in held + alices
         await remember(one, "of bob", as_("bob"))
@@ -380,14 +381,15 @@ async def test_a_question_that_names_no_call_goes_to_the_only_call_if_no_other_r
         assert (await call).result["inputRequests"] == {"q-1": {"method": "roots/list", "params": {}}}
 
 
+@pytest.mark.parametrize("has_stream", [True, False])
 async def test_a_question_that_names_no_call_is_refused_where_replicas_share_the_session(
-    upstream: ScriptedUpstream, redis: RedisServer
+    upstream: ScriptedUpstream, redis: RedisServer, has_stream: bool
 ) -> None:
     offer_one_stream(upstream)
     async with replicas(upstream, redis) as (one, other):
         await one.call(tool="recall", capabilities={"roots": {}})
         await other.call(tool="recall", capabilities={"roots": {}})
-        call, _wire = await question_in_call(upstream, one)
+        call, _wire = await question_in_call(upstream, one if has_stream else other)
         await upstream.push(ASKED)
         answer = (await upstream.seen("response")).message
         assert answer["error"]["message"] == "No client to ask"
@@ -423,6 +425,90 @@ async def test_a_listener_at_a_replica_without_the_stream_hears_on_a_session_of_
         assert len(upstream.received("initialize")) == 2
         await upstream.seen("DELETE")
         assert len(upstream.sessions) == 1
+
+
+async def test_a_question_on_the_stream_of_its_call_is_answered_at_whatever_replica(
+    upstream: ScriptedUpstream, redis: RedisServer
+) -> None:
+    offer_one_stream(upstream)
+
+    @upstream.on("tools/call")
+    async def ask(wire: Wire) -> None:
+        await wire.sse()
+        number = wire.request.params["arguments"]["text"]
+        answer = await upstream.ask(wire, "roots/list", None, id=f"q-{number}")
+        await wire.end(result={"content": [{"type": "text", "text": answer["result"]["roots"][0]["uri"]}]})
+
+    async with replicas(upstream, redis) as fronts:
+        roots = {"roots": {}}
+        asked = await asyncio.gather(*(front.call(str(at), capabilities=roots) for at, front in enumerate(fronts)))
+        for number, answer in enumerate(asked):
+            retry = {
+                "name": "echo",
+                "arguments": {"text": str(number)},
+                "requestState": answer.result["requestState"],
+                "inputResponses": {f"q-{number}": {"roots": [{"uri": f"file:///{number}"}]}},
+            }
+            done = await fronts[1 - number].ask("tools/call", retry, capabilities=roots)  # relayed, at that
+            assert done.text == f"file:///{number}"
+        assert len(upstream.received("initialize")) == 1
+
+
+async def test_a_listener_whose_stream_another_replica_takes_listens_on_a_session_of_its_own(
+    upstream: ScriptedUpstream, redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.upstream.listening.LOOK_S", 0.01)
+    upstream.capabilities = {"tools": {"listChanged": True}}
+    upstream.offer_get()
+    changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+    async with replicas(upstream, redis, 1) as (front,), listening(front) as stream:
+
+        @upstream.on("GET")
+        async def get(wire: Wire) -> None:
+            await (wire.reply(409) if wire.request.session == "sess-1" else upstream._hold_stream(wire))
+
+        for wire in list(upstream._streams):
+            wire.reset()
+        assert (await stream.message())["method"] == changed["method"]  # something may have been missed
+        await upstream.push(changed)
+        assert (await stream.message())["method"] == changed["method"]
+        assert len(upstream.received("initialize")) == 2
+
+
+async def test_a_lock_that_nobody_holds_any_more_is_waited_out(upstream: ScriptedUpstream, redis: RedisServer) -> None:
+    async with replicas(upstream, redis) as (one, other):
+        await recall(one)
+        (name,) = await entry_names(redis)
+        async with Redis.from_url(redis.url) as client:
+            entry = await client.get(name) or b""
+            await client.set(name, b"l" * 22 + entry[22:30], px=200)
+        assert await recall(other) == "None"
+        assert len(upstream.received("initialize")) == 2
+
+
+async def test_what_cannot_be_opened_any_more_is_replaced(upstream: ScriptedUpstream, redis: RedisServer) -> None:
+    async with replicas(upstream, redis) as (one, other):
+        await recall(one)
+        (name,) = await entry_names(redis)
+        async with Redis.from_url(redis.url) as client:
+            await client.setrange(name, 60, b"????")
+        assert await recall(other) == "None"
+        assert len(upstream.received("initialize")) == 2
+
+
+async def test_a_server_without_sessions_is_served_by_every_replica_by_itself(
+    upstream: ScriptedUpstream, redis: RedisServer
+) -> None:
+    upstream.with_sessions = False
+    async with replicas(upstream, redis) as fronts:
+        for front in fronts:
+            assert (await front.call("hi", tool="remember")).text == "hi"
+        assert len(upstream.received("initialize")) == 2
+        await until(lambda: _has_none(redis))
+
+
+async def _has_none(redis: RedisServer) -> bool:
+    return await entry_names(redis) == []
 
 
 async def test_no_replica_makes_a_shared_session_less_talkative(upstream: ScriptedUpstream, redis: RedisServer) -> None:

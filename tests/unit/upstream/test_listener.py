@@ -6,8 +6,8 @@ import pytest
 
 from gateway.errors import UpstreamError
 from gateway.upstream import listener
-from gateway.upstream.legacy_session import Share
 from gateway.upstream.listener import Listener
+from gateway.upstream.share import Share
 from gateway.wire.jsonrpc import Json
 from gateway.wire.sse import SseEvent
 from tests.support.leftovers import until

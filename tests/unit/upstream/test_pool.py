@@ -41,7 +41,8 @@ def session_of(name: str) -> LegacySession:
 
 def pool_of(max_sessions: int, wait_s: float = 5.0) -> SessionPool:
     clock = asyncio.get_running_loop().time
-    return SessionPool("docs", PoolLimits(max_sessions=max_sessions, wait_s=wait_s), Background(), clock)
+    limits = PoolLimits(max_sessions=max_sessions, wait_s=wait_s)
+    return SessionPool("docs", limits, Background(), clock, lambda session: session.close())
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
