@@ -8,6 +8,7 @@ when the server asks something: `begin` and `answer` then wait for the end of on
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import Final, Protocol, TypeAlias
 
 from gateway.core.exchange import Exchange
@@ -95,14 +96,23 @@ class LegacyCall:
         self._wants_notifications = False
         self._ending: Ending | None = None
         self._leg_ended: asyncio.Future[Ending] | None = None
+        self._limits = limits
         self._clock = CallClock(limits)
-        self._quiet = QuietTime(limits, self._end_quiet)
-        self._outbox = Outbox(session, limits.timeout_s, background, self._break_off)
+        self._quiet: QuietTime | None = None
         self._has_responded = False
         self._was_notified = False
         self._resumption = Resumption(session)
-        self._aside = Aside(self._take, background)
         self._running: asyncio.Task[None] | None = None
+
+    # Most calls do without these, and without the cycles of references that they make.
+
+    @cached_property
+    def _outbox(self) -> Outbox:
+        return Outbox(self.session, self._limits.timeout_s, self._background, self._break_off)
+
+    @cached_property
+    def _aside(self) -> Aside:
+        return Aside(self._take, self._background)
 
     # --- the legs of a call ---
 
@@ -285,7 +295,7 @@ class LegacyCall:
 
     async def _run(self) -> None:
         try:
-            async with self._clock:
+            with self._clock:
                 await self._converse()
         except TimeoutError:
             if not (self.exchange.is_closed or self.exchange.awaits_client):
@@ -296,7 +306,7 @@ class LegacyCall:
             self._client_left()
             raise
         finally:
-            self._quiet.cancel()
+            self._end_gathering()
             self.holds_session = False
             self.session.is_suspect |= not self._has_responded
             if self._has_responded or self._outbox.is_empty:
@@ -338,7 +348,6 @@ class LegacyCall:
         """Read a stream to the response or to its end; say how it broke, if it did not end in order."""
         try:
             async for event in stream.events():
-                self._touch()
                 is_repeated = self._resumption.has_seen(event)
                 for message in split(self.session.decode(event.data)):
                     await self._hear(message, is_repeated=is_repeated)
@@ -372,6 +381,13 @@ class LegacyCall:
         """Take a message from the call's own stream; a notification only once, whatever a resumed stream repeats."""
         is_own_stream = not self._resumption.has_begun
         incoming = self.session.hearing.sort(message, self.exchange.request_id, is_own_stream=is_own_stream)
+        if isinstance(incoming, Responded):
+            await self._linger()
+            self._has_responded = True
+            for command in self._take_in(incoming, is_reader=True):
+                await self._do(command)
+            return
+        self._touch()
         if incoming is not None and not (is_repeated and isinstance(incoming, Notified)):
             await self._take(incoming)
 
@@ -400,6 +416,7 @@ class LegacyCall:
         if not self._wants_notifications or listener is None or not listener.is_open:
             return
         if self.session.hears_notifications or not self._was_notified:
+            self._touch()
             await asyncio.sleep(LINGER_S)
 
     # --- events and commands ---
@@ -408,13 +425,18 @@ class LegacyCall:
         for command in self._take_in(event):
             await self._do(command)
 
-    def _take_in(self, event: Event, *, is_mute: bool = False) -> list[Command]:
-        """Let the exchange decide, and send at once what the server is to hear; the rest is left to do."""
+    def _take_in(self, event: Event, *, is_mute: bool = False, is_reader: bool = False) -> list[Command]:
+        """Let the exchange decide, and send at once what the server is to hear; the rest is left to do.
+
+        Args:
+            is_mute: whether the server is to hear nothing.
+            is_reader: whether this is the reading of the call's stream itself, which knows when to stop.
+        """
         commands = self.exchange.receive(event)
         posts = [command for command in commands if isinstance(command, Post)]
         if posts and not is_mute:
             self._outbox.send(posts)
-        if self.exchange.is_closed or self._has_responded:
+        if (self.exchange.is_closed or self._has_responded) and not is_reader:
             self._stop_reading()
         return commands
 
@@ -423,7 +445,7 @@ class LegacyCall:
             case Relay():
                 await self._relay(command.notification)
             case Gather():
-                self._quiet.start()
+                self._gather()
             case Resume():
                 self._resumption.wanted.set()
             case RequireInput() | Complete() | Fail():
@@ -451,13 +473,22 @@ class LegacyCall:
 
     def _stop_reading(self) -> None:
         """There is nothing more to hear: `_run` need not wait for the server any longer."""
-        self._quiet.cancel()
+        self._end_gathering()
         self._clock.stop()
 
     def _touch(self) -> None:
         """The server gave a sign of life."""
         if not (self.exchange.awaits_client or self.exchange.is_closed):
             self._clock.touch()
+
+    def _gather(self) -> None:
+        if self._quiet is None:
+            self._quiet = QuietTime(self._limits, self._end_quiet)
+        self._quiet.start()
+
+    def _end_gathering(self) -> None:
+        if self._quiet is not None:
+            self._quiet.cancel()
 
     def _end_quiet(self) -> None:
         self._background.run(self._on(Quieted()))

@@ -5,6 +5,7 @@
 """
 
 import asyncio
+from functools import cached_property
 from typing import Final
 
 from gateway.errors import UpstreamError
@@ -27,15 +28,11 @@ class Resumption:
     """Where a call's stream ended, and the attempts to go on from there.
 
     Attributes:
-        wanted: set when the exchange wants the stream back.
-        heard: set when there was something on a stream that was picked up.
         has_begun: whether the stream that is read now is one that was picked up. It may hold what belongs to other
             requests: some servers replay everything that a session was sent.
     """
 
     def __init__(self, session: LegacySession) -> None:
-        self.wanted = asyncio.Event()
-        self.heard = asyncio.Event()
         self.has_begun = False
         self._session = session
         self._last_event_id: str | None = None
@@ -45,6 +42,16 @@ class Resumption:
         self._refused = False
         self._seen: dict[str, None] = {}
         self._before: frozenset[str] = frozenset()
+
+    @cached_property
+    def wanted(self) -> asyncio.Event:
+        """Set when the exchange wants the stream back."""
+        return asyncio.Event()
+
+    @cached_property
+    def heard(self) -> asyncio.Event:
+        """Set when there was something on a stream that was picked up."""
+        return asyncio.Event()
 
     @property
     def is_possible(self) -> bool:
