@@ -85,6 +85,7 @@ class Gateway:
         self._shelf = Shelf(CACHE_BYTES)
         self._caches: dict[str, CachedUpstream] = {}
         self.upstreams = {name: self._build(name, upstream) for name, upstream in settings.upstreams.items()}
+        self.fronts = {name: self._in_front_of(each, settings.upstreams[name]) for name, each in self.upstreams.items()}
         self._is_serving = False
         self._drained_by_s: float | None = None
         paths = self._paths()
@@ -141,8 +142,7 @@ class Gateway:
 
     def _paths(self) -> dict[str, Upstream]:
         """The upstream behind each path: behind the plain one all of them, unless there is just one."""
-        path, configured = self._settings.server.path, self._settings.upstreams
-        fronts = {name: self._in_front_of(upstream, configured[name]) for name, upstream in self.upstreams.items()}
+        path, fronts = self._settings.server.path, self.fronts
         if self._settings.is_merged:
             self._merged = self._merge(list(fronts.values()))
         front = self._merged or next(iter(fronts.values()))

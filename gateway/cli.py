@@ -86,11 +86,11 @@ def _add_check(commands: _Commands) -> None:
 
 def _add_probe(commands: _Commands) -> None:
     about = "Ask a server which era, version, transport and capabilities it speaks."
-    usage = "era-gateway probe [-h] [--header 'NAME: VALUE'] URL | [--env NAME=VALUE] -- COMMAND ARG..."
+    usage = "era-gateway probe [--header 'NAME: VALUE'] URL | [--env NAME=VALUE] -- COMMAND ARG... | -c FILE"
     parser = commands.add_parser("probe", help="ask a server what it speaks", description=about, usage=usage)
     parser.add_argument(
         "target",
-        nargs="+",
+        nargs="*",
         metavar="URL",
         help="the server's MCP endpoint, such as https://HOST/mcp; or, after --, the command of a stdio server",
     )
@@ -104,6 +104,9 @@ def _add_probe(commands: _Commands) -> None:
         type=_variable,
         metavar="NAME=VALUE",
         help="give the command a variable beside PATH, HOME and the like (NAME alone: your own); may be repeated",
+    )
+    parser.add_argument(
+        "-c", "--config", type=Path, metavar="FILE", help="ask every server of a configuration, and name what clashes"
     )
     parser.set_defaults(run=_probe, parser=parser)
 
@@ -231,36 +234,9 @@ def _run(serve: Callable[[], None]) -> int:
 
 
 def _probe(arguments: argparse.Namespace) -> int:
-    target: str = arguments.target[0]
-    if len(arguments.target) > 1 or "://" not in target:
-        return _probe_command(arguments)
-    if not target.lower().startswith(("http://", "https://")):
-        arguments.parser.error("not an http:// or https:// URL")
-    if arguments.env:
-        arguments.parser.error("--env is for a command; give a URL its --header")
-    import asyncio
+    from gateway.probing import probe
 
-    from gateway.upstream.probe import describe
-
-    print(asyncio.run(describe(target, dict(arguments.header))))
-    return 0
-
-
-def _probe_command(arguments: argparse.Namespace) -> int:
-    if arguments.header:
-        arguments.parser.error("--header is for a URL; give a command its --env")
-    import asyncio
-
-    from gateway import telemetry
-    from gateway.upstream.probe_stdio import describe_command
-    from gateway.upstream.stdio import Command
-
-    telemetry.configure("error")
-    program, *rest = arguments.target
-    variables = dict(arguments.env)
-    command = Command(program, tuple(rest), variables, secrets=tuple(variables.values()))
-    print(asyncio.run(describe_command(command)))
-    return 0
+    return probe(arguments, lambda: _settings(arguments))
 
 
 def _import(arguments: argparse.Namespace) -> int:

@@ -48,15 +48,15 @@ class Description:
             ("era", self.era),
             ("version", self.version),
             ("transport", self.transport),
-            ("server", _server_name(self.server_info or {})),
+            ("server", server_name(self.server_info or {})),
             ("capabilities", ", ".join(_capability(name, value) for name, value in (self.capabilities or {}).items())),
             ("instructions", self.instructions),
             *(("note", note) for note in self.notes),
         ]
-        return "\n".join(f"{name:14}{_printable(str(value))}" for name, value in rows if value)
+        return "\n".join(f"{name:14}{printable(str(value))}" for name, value in rows if value)
 
 
-def _server_name(info: JsonObject) -> str:
+def server_name(info: JsonObject) -> str:
     title = f"({info['title']})" if info.get("title") else ""
     return " ".join(str(part) for part in (info.get("name"), info.get("version"), title) if part)
 
@@ -66,7 +66,7 @@ def _capability(name: str, value: Json) -> str:
     return f"{name} ({', '.join(parts)})" if parts else name
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Text of a stranger, without what a terminal would obey."""
     return "".join(character if character.isprintable() else " " for character in text)
 
