@@ -293,7 +293,9 @@ def test_demo_runs_on_the_port_given(app: App) -> None:
         (["serve", "--port", "http"], "argument --port: not a port: 'http'; allowed: 0 to 65535"),
         (["serve", "--port", "65536"], "argument --port: not a port: '65536'; allowed: 0 to 65535"),
         (["serve", "--port", "-1"], "argument --port: "),
-        (["probe"], "the following arguments are required: URL"),
+        (["probe"], "give a URL, -- and a command, or -c FILE"),
+        (["probe", "-c", "gateway.yaml", "https://docs.example.com/mcp"], "-c stands alone"),
+        (["probe", "-c", "gateway.yaml", "--env", "A=b"], "-c stands alone"),
     ],
 )
 def test_command_line_that_cannot_be_read_is_a_usage_error(
