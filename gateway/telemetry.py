@@ -32,12 +32,28 @@ def configure(level: str) -> None:
     sink = _Sink(sys.stderr.buffer)
     structlog.configure(
         processors=[_to_line],
-        wrapper_class=structlog.make_filtering_bound_logger(minimum),
+        wrapper_class=_logger_class(minimum),
         logger_factory=structlog.BytesLoggerFactory(file=sink),  # type: ignore[arg-type]
         cache_logger_on_first_use=True,
     )
     atexit.register(sink.drain)
     logging.basicConfig(level=max(minimum, logging.WARNING), handlers=[_Handler(sink)], force=True)
+
+
+def _logger_class(minimum: int) -> type[structlog.typing.FilteringBoundLogger]:
+    """structlog's logger, with a way of its own for what nearly every line is: information, without a context."""
+    base: Any = structlog.make_filtering_bound_logger(minimum)
+    if minimum > logging.INFO:
+        return base  # type: ignore[no-any-return]
+
+    class Logger(base):  # type: ignore[misc]
+        def info(self, event: str, *args: Any, **told: Any) -> Any:
+            if args or self._context or self._processors != [_to_line]:
+                return super().info(event, *args, **told)
+            told["event"] = event
+            return self._logger.msg(_to_line(None, "info", told))
+
+    return Logger
 
 
 def log_loop_failure(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -52,10 +68,11 @@ def log_loop_failure(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
 
 def _to_line(_logger: Any, method: str, event: EventDict) -> bytes:
     """Level, time and event first, then what there is to say; members that are None are left out."""
-    line: EventDict = {"level": method if method != "exception" else "error", "timestamp": _now()}
     if "exc_info" in event:
         event["exception"] = _traced(event.pop("exc_info"))
-    line.update((key, value) for key, value in event.items() if value is not None)
+    line: EventDict = {"level": method if method != "exception" else "error", "timestamp": _now(), **event}
+    if None in event.values():
+        line = {key: value for key, value in line.items() if value is not None}
     try:
         return orjson.dumps(line, default=str)
     except TypeError:  # a client's text may be no Unicode, and a server's number of any length
@@ -81,23 +98,18 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _now() -> str:
-    """The time in ISO 8601, UTC, with milliseconds."""
-    seconds, fraction = divmod(time.time(), 1)
-    return f"{_to_second(int(seconds))}.{int(fraction * 1000):03d}Z"
-
-
-class _LastSecond:
-    """Formatting a second once is enough."""
-
-    second = 0
-    text = ""
-
-
-def _to_second(second: int) -> str:
+    """The time in ISO 8601, UTC, with milliseconds; formatting a second once is enough."""
+    now_s = time.time()
+    second = int(now_s)
     if second != _LastSecond.second:
         _LastSecond.text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
         _LastSecond.second = second
-    return _LastSecond.text
+    return f"{_LastSecond.text}.{int((now_s - second) * 1000):03d}Z"
+
+
+class _LastSecond:
+    second = 0
+    text = ""
 
 
 class _Handler(logging.Handler):

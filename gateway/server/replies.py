@@ -5,11 +5,12 @@ everything travels in it, errors too. 2026-07-28, basic/transports/streamable-ht
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from starlette.types import Receive, Send
 
+from gateway.alarms import Alarms
 from gateway.core.outcome import Outcome
 from gateway.wire.jsonrpc import JsonObject, RequestId, encode, encode_response
 from gateway.wire.sse import COMMENT, encode_event
@@ -36,6 +37,11 @@ class ReplyTimes:
 
     stream_after_s: float = 5.0
     keep_alive_s: float = 15.0
+    watch: Alarms = field(init=False, repr=False, compare=False)
+    """Rings for replies whose client should be watched."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "watch", Alarms(_WATCH_AFTER_S))
 
 
 class ClientReply:
@@ -63,14 +69,14 @@ class ClientReply:
         self._send = send
         self._headers = headers
         self._times = times
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
         self._server_task = asyncio.current_task()
         self._is_writing = False
         self._is_done = False
         self._watcher: asyncio.Task[None] | None = None
         self._comment: asyncio.Task[None] | None = None
-        # Most calls are over before anybody needs to watch: a timer is all that they cost.
-        self._timer = self._loop.call_later(_WATCH_AFTER_S, self._watch)
+        self._timer: asyncio.TimerHandle | None = None
+        times.watch.set(self, loop.time())  # most calls are over before anybody needs to watch
 
     async def notify(self, notification: JsonObject) -> None:
         """Send a notification; begins the stream if it has not begun. Waits while the client reads slowly.
@@ -104,11 +110,14 @@ class ClientReply:
 
     def close(self) -> None:
         """Let go of everything, whether or not the reply was sent."""
-        self._stop()
+        if not self._is_done:
+            self._stop()
 
     def _stop(self) -> None:
         self._is_done = True
-        self._timer.cancel()
+        self._times.watch.cancel(self)
+        if self._timer is not None:
+            self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
 
@@ -127,7 +136,8 @@ class ClientReply:
 
     # --- the client, and its patience ---
 
-    def _watch(self) -> None:
+    def ring(self) -> None:
+        """The call takes long enough for its client to lose patience."""
         self._watcher = self._loop.create_task(self._wait_until_left())
         self._timer = self._loop.call_later(self._times.stream_after_s, self._break_silence)
 

@@ -5,29 +5,20 @@ and the other way round). An event stream is known by its media type, for its fi
 other answer is judged by the first byte of its body, which follows its head at once.
 """
 
-import asyncio
-from collections import deque
-from collections.abc import AsyncIterator
 from functools import lru_cache
-from typing import Literal
 
 from gateway.errors import UpstreamError
 from gateway.upstream import faults
 from gateway.upstream.decoding import Decoder, decoder_of
+from gateway.upstream.events import SSE_FIELDS, Events
 from gateway.upstream.response import Response
-from gateway.wire.sse import SseEvent, SseOverflow, SseParser
-
-Kind = Literal["json", "sse", "empty", "other"]
+from gateway.upstream.transport import Kind
+from gateway.wire.sse import SseParser
 
 _EVENT_STREAM = "text/event-stream"
-_MESSAGE = "message"
-_MOST_IN_A_ROW = 100  # events that are handed out without letting anybody else have a turn
-_MOST_AT_ONCE = 1_048_576  # bytes that are parsed likewise
 _NEVER_JSON = ("text/html", "application/xhtml+xml")
 _BODILESS = (202, 204, 304)  # what a 202 may say is of no interest, and may be long in coming
-_BLANK = b" \t\r\n"
-_NOTHING = _BLANK + b"\xef\xbb\xbf"  # blanks, and the bytes of a byte order mark
-_SSE_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+_NOTHING = b" \t\r\n\xef\xbb\xbf"  # blanks, and the bytes of a byte order mark
 
 
 class Reply:
@@ -106,7 +97,7 @@ class Reply:
             self.close()  # whoever stops in the middle, by a timeout too, wants no more of it
             raise
 
-    def events(self, *, of_any_type: bool = False) -> "Events":
+    def events(self, *, of_any_type: bool = False) -> Events:
         """Iterate over the events to the end of the body; a body that is one bare JSON message is one event.
 
         The iterator is the same at every call, so that reading can stop and go on later.
@@ -120,7 +111,7 @@ class Reply:
         """
         if self._events is None:
             self._parser = SseParser(self._limit)
-            self._events = Events(self, self._parser, of_any_type)
+            self._events = Events(self, self._parser, of_any_type=of_any_type)
         return self._events
 
     def close(self) -> None:
@@ -141,7 +132,7 @@ class Reply:
             return first
         chunks = [first]
         size = len(first)
-        while chunk := await self._read_chunk():
+        while chunk := await self.read_chunk():
             chunks.append(chunk)
             size += len(chunk)
             self._check_size(size)
@@ -175,20 +166,29 @@ class Reply:
         media_type = self.media_type
         if media_type == _EVENT_STREAM:
             return
-        start = await self._read_start()
+        start = await self.read_start()
         self.kind = _kind_of(start, media_type) if start else "empty"
 
-    async def _read_start(self) -> bytes:
+    def take_if(self, beginnings: tuple[bytes, ...]) -> bytes:
+        """What has arrived and was not read yet, if it begins in one of these ways; else nothing."""
+        if not self._first and self._decoder is None:
+            self._first = self._response.take()
+        if not self._first.startswith(beginnings):
+            return b""
+        first, self._first = self._first, b""
+        return first
+
+    async def read_start(self) -> bytes:
         """The first bytes of the body that say anything; `b""` if there are none. They stay to be read."""
         while not (start := self._first.lstrip(_NOTHING)):
             self._check_size(len(self._first))
-            chunk = await self._read_chunk()
+            chunk = await self.read_chunk()
             if not chunk:
                 break
             self._first += chunk
         return start
 
-    async def _read_chunk(self) -> bytes:
+    async def read_chunk(self) -> bytes:
         """The next bytes of the body, `b""` at its end."""
         if self._decoder is None:
             return await self._response.read()
@@ -210,97 +210,16 @@ class Reply:
 
     def _check_size(self, size: int) -> None:
         if size > self._limit:
-            raise self._overflow()
+            raise self.overflow()
 
-    def _overflow(self) -> UpstreamError:
+    def overflow(self) -> UpstreamError:
+        """Give up; what the reader is told."""
         self.close()
         return faults.too_large(self._upstream, self._limit)
 
 
-class Events:
-    """The events of a `Reply` that are messages, in order; a server's own kinds, as "ping", are nobody's business."""
-
-    __slots__ = (
-        "_failure",
-        "_in_a_row",
-        "_is_begun",
-        "_is_ended",
-        "_of_any_type",
-        "_parser",
-        "_ready",
-        "_reply",
-        "_unparsed",
-    )
-
-    def __init__(self, reply: Reply, parser: SseParser, of_any_type: bool) -> None:
-        self._reply = reply
-        self._parser = parser
-        self._of_any_type = of_any_type
-        self._ready: deque[SseEvent] = deque()
-        self._unparsed = b""
-        self._in_a_row = 0
-        self._is_begun = False
-        self._is_ended = False
-        self._failure: UpstreamError | None = None
-
-    def __aiter__(self) -> AsyncIterator[SseEvent]:
-        return self
-
-    async def __anext__(self) -> SseEvent:
-        self._in_a_row += 1
-        if self._in_a_row >= _MOST_IN_A_ROW:
-            self._in_a_row = 0
-            await asyncio.sleep(0)  # a flood, or what decompression makes of little, must not keep everybody waiting
-        while not self._ready:
-            if self._failure is not None:
-                raise self._failure
-            if self._is_ended:
-                raise StopAsyncIteration
-            await self._read_more()
-        return self._ready.popleft()
-
-    def _take(self, events: list[SseEvent]) -> None:
-        self._ready.extend(event for event in events if self._of_any_type or event.event == _MESSAGE)
-
-    async def _read_more(self) -> None:
-        try:
-            if not self._is_begun:
-                await self._begin()
-                return
-            self._parser.feed(b"")  # raises what it held back while there were events to return
-            if chunk := self._unparsed or await self._reply._read_chunk():
-                self._unparsed = chunk[_MOST_AT_ONCE:]
-                self._take(self._parser.feed(chunk[:_MOST_AT_ONCE]))
-            else:
-                self._end()
-        except UpstreamError as error:
-            self._end()
-            self._failure = error
-        except SseOverflow:
-            self._is_ended = True
-            self._failure = self._reply._overflow()
-
-    async def _begin(self) -> None:
-        """Take the first bytes, and read on to the end if they show that this is one bare JSON message."""
-        reply = self._reply
-        start = await reply._read_start()
-        if reply.kind == "json" or start.startswith(b"{"):
-            body = await reply.read_message_bytes()
-            self._ready.append(SseEvent(_MESSAGE, body.strip(_BLANK), None, None))
-            self._is_ended = True
-            return
-        self._is_begun = True
-        self._unparsed, reply._first = reply._first, b""
-
-    def _end(self) -> None:
-        """Let the parser have the end; what it held back still counts if it is complete, whatever broke."""
-        if not self._is_ended:
-            self._is_ended = True
-            self._take(self._parser.close())
-
-
 def _kind_of(start: bytes, media_type: str) -> Kind:
-    if start.startswith(_SSE_FIELDS):
+    if start.startswith(SSE_FIELDS):
         return "sse"
     if media_type in _NEVER_JSON:
         return "other"
