@@ -170,8 +170,8 @@ class LegacyUpstream:
     async def _call_in_session(
         self, wanted: Wanted, request: InboundRequest, leg: Leg, caller: Caller, client: ClientStream
     ) -> Outcome:
-        for is_second_try in (False, True):
-            session = await self._sessions.lease(wanted, fresh=is_second_try)
+        for attempt in range(self._sessions.attempts):
+            session = await self._sessions.lease(wanted, fresh=attempt > 0)
             try:
                 return await self._call_on(session, request, leg, caller, client, may_outlive=wanted.is_exclusive)
             except SessionExpired:

@@ -197,6 +197,14 @@ class LegacySessions:
             raise
         return session
 
+    @property
+    def attempts(self) -> int:
+        """How many sessions a request may be sent on before one is found that its server has not forgotten.
+
+        The second one is new, unless it is what other replicas took in place of the first: that may be as dead.
+        """
+        return 2 if self._sharing is None else 3
+
     def kind_of_listener(self, request: InboundRequest, caller: Caller) -> str:
         """What the listeners of one caller must have in common to share a session."""
         if not self._is_sticky:

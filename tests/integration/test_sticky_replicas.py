@@ -173,6 +173,20 @@ async def test_what_the_server_forgets_is_opened_anew_once_for_all(
         assert len(upstream.received("initialize")) == 2
 
 
+async def test_a_successor_that_the_server_has_forgotten_as_well_is_followed_by_another(
+    upstream: ScriptedUpstream, redis: RedisServer
+) -> None:
+    async with replicas(upstream, redis) as (one, other):
+        assert await recall(one) == await recall(other) == "None"
+        for _ in range(2):
+            upstream.forget()
+            await recall(one)
+        upstream.forget()
+        await remember(other, "it")  # of the first session it knows that it is gone, of the third it does not
+        assert await recall(one) == "it"
+        assert len(upstream.sessions) == 1
+
+
 async def test_replicas_that_hear_of_it_at_once_open_one_session(
     upstream: ScriptedUpstream, redis: RedisServer
 ) -> None:
