@@ -33,6 +33,8 @@ from gateway.core.exchange_events import (
 )
 from gateway.core.notices import Notices
 from gateway.core.questions import Question, Questions, refusal
+from gateway.core.recorded import Recorded
+from gateway.core.recovery import Standing
 from gateway.core.transitions import HANDLERS, State
 from gateway.errors import GatewayError, ProtocolError
 from gateway.translate.capabilities import merge, missing_for
@@ -52,6 +54,8 @@ class Exchange:
         leg: the client's request.
         names: the operator's names for the questions of this tool, in the order of asking.
         unanswerable: what to fail with if the server asks although no answer can reach it (it keeps no session).
+        recorded: where answers are recorded, and taken from if the call was made before; None for a call that may not
+            be made again.
     """
 
     def __init__(
@@ -62,11 +66,13 @@ class Exchange:
         *,
         names: Sequence[str] = (),
         unanswerable: GatewayError | None = None,
+        recorded: Recorded | None = None,
     ) -> None:
         self.state = State.WAITING
         self.method = method
         self.request_id = request_id
         self.rounds = 0
+        self.recorded = recorded
         self._leg = leg
         self._unanswerable = unanswerable
         self._questions = Questions(names)
@@ -92,20 +98,21 @@ class Exchange:
         self._questions.check(answers)
 
     @property
-    def open_questions(self) -> Sequence[Question]:
-        """What waits for an answer."""
-        return self._questions.open
+    def standing(self) -> Standing:
+        """Where the call stands now that it is suspended, for another process."""
+        questions = self._questions
+        return Standing(questions.open, questions.past_names, questions.past_ids, self._ahead(), self.rounds)
 
-    @property
-    def question_names(self) -> Sequence[str]:
-        """Every name that a question of this call has had."""
-        return self._questions.names
-
-    def restore(self, questions: Sequence[Question], names: Sequence[str], rounds: int) -> None:
-        """Stand where another process left the call: suspended, with these questions open."""
+    def restore(self, standing: Standing) -> None:
+        """Stand where another process left the call: suspended, with its questions open."""
         self.state = State.SUSPENDED
-        self.rounds = rounds
-        self._questions.restore(questions, names)
+        self.rounds = standing.rounds
+        self._leg = replace(self._leg, answers=standing.ahead)
+        self._questions.restore(standing.questions, standing.past_names, standing.past_ids)
+
+    def has_seen(self, question: Asked) -> bool:
+        """Whether a question has been heard before."""
+        return self._questions.has_seen(question.message)
 
     @property
     def is_closed(self) -> bool:
@@ -208,7 +215,9 @@ class Exchange:
 
     def _take_answers(self, event: Answered) -> list[Command]:
         self._leg = replace(event.leg, answers={**self._ahead(), **event.leg.answers})
-        commands: list[Command] = [*self._notices.begin(event.leg), *self._questions.answer(event.leg.answers)]
+        given = self._questions.close_answered(event.leg.answers)
+        posts = [self._answered(question, event.leg.answers[question.name]) for question in given]
+        commands: list[Command] = [*self._notices.begin(event.leg), *(() if event.is_delivered else posts)]
         if self._questions:
             self._missing = self._questions.missing_for(event.leg.capabilities)
             return [*commands, *(self._refuse_undeclared() if self._missing else self._ask())]
@@ -260,11 +269,18 @@ class Exchange:
         return missing_for(message["method"], message.get("params"), self._leg.capabilities)
 
     def _answer_ahead(self, question: Question) -> Post | None:
-        """The answer that the client sent before it was asked, if it fits."""
-        answer = self._leg.answers.get(question.name)
+        """The answer that the client gave when the call was made before, or sent before it was asked, if it fits."""
+        answer = None if self.recorded is None else self.recorded.answer_to(question)
+        if answer is None:
+            answer = self._leg.answers.get(question.name)
         if answer is None or not question.accepts(answer):
             return None
         self._questions.close(question)
+        return self._answered(question, answer)
+
+    def _answered(self, question: Question, answer: JsonObject) -> Post:
+        if self.recorded is not None:
+            self.recorded.note(question, answer)
         return question.answered(answer)
 
     def _ahead(self) -> Mapping[str, JsonObject]:

@@ -66,9 +66,15 @@ class Quieted:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A retry came in, its answers already checked by `Exchange.check`."""
+    """A retry came in, its answers already checked by `Exchange.check`.
+
+    Args:
+        leg: the retry.
+        is_delivered: whether the server has had these answers already, from a process that died over it.
+    """
 
     leg: Leg
+    is_delivered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,20 +74,26 @@ class Questions:
         return bool(self._open)
 
     @property
-    def names(self) -> Sequence[str]:
-        """Every name that a question has had."""
-        return sorted(self._names)
-
-    @property
     def open(self) -> Sequence[Question]:
         """The questions that have no answer yet."""
         return tuple(self._open.values())
 
-    def restore(self, questions: Sequence[Question], names: Sequence[str]) -> None:
-        """Be what another process left: these open questions, and these names taken."""
-        self._open = {question.name: question for question in questions}
+    @property
+    def past_names(self) -> Sequence[str]:
+        """The names of those that are not open any more."""
+        return sorted(self._names - self._open.keys())
+
+    @property
+    def past_ids(self) -> Sequence[RequestId]:
+        """The server's ids of those that are not open any more."""
+        still_open = {_typed(question.request_id) for question in self._open.values()}
+        return [request_id for _, request_id in sorted(self._seen - still_open, key=repr)]
+
+    def restore(self, still_open: Sequence[Question], names: Sequence[str], ids: Sequence[RequestId]) -> None:
+        """Be what another process left: these questions open; these names and ids had by others before."""
+        self._open = {question.name: question for question in still_open}
         self._names = {*names, *self._open}
-        self._seen = {(type(question.request_id), question.request_id) for question in questions}
+        self._seen = {_typed(request_id) for request_id in (*ids, *(q.request_id for q in still_open))}
 
     def fault_of(self, message: JsonObject) -> Post | None:
         """What to say to a request of the server that is not put to the client; None if it may be."""
@@ -97,12 +103,12 @@ class Questions:
 
     def has_seen(self, message: JsonObject) -> bool:
         """Whether a request of the server was added before: a resumed stream repeats some."""
-        return _identity(message) in self._seen
+        return _typed(message["id"]) in self._seen
 
     def add(self, message: JsonObject) -> Question:
         """Name and keep a request of the server."""
         request_id, method, params = message["id"], message["method"], message.get("params") or {}
-        self._seen.add(_identity(message))
+        self._seen.add(_typed(request_id))
         name = input_rounds.name_of(
             method, params, request_id=request_id, preferred=self.preferred_names, taken=self._names
         )
@@ -124,12 +130,12 @@ class Questions:
             if question.request_id == request_id and type(question.request_id) is type(request_id):
                 self.close(question)
 
-    def answer(self, answers: Mapping[str, JsonObject]) -> list[Post]:
+    def close_answered(self, answers: Mapping[str, JsonObject]) -> list[Question]:
         """Close every question that has an answer; unknown names are ignored (2026-07-28, basic/patterns/mrtr)."""
         given = [question for name, question in self._open.items() if name in answers]
         for question in given:
             self.close(question)
-        return [question.answered(answers[question.name]) for question in given]
+        return given
 
     def cancel_all(self) -> list[Post]:
         """Close every question without an answer."""
@@ -157,9 +163,9 @@ class Questions:
         return {question.name: question.to_input_request() for question in self._open.values()}
 
 
-def _identity(message: JsonObject) -> tuple[type, RequestId]:
+def _typed(request_id: RequestId) -> tuple[type, RequestId]:
     """Python's 1 equals its True and its 1.0; JSON-RPC's 1 is not "1" either."""
-    return type(message["id"]), message["id"]
+    return type(request_id), request_id
 
 
 def fault_of(message: JsonObject) -> Post | None:

@@ -64,6 +64,11 @@ class AnyEraUpstream:
         """The era as far as it is known."""
         return self._resolver.known
 
+    @property
+    def session_count(self) -> int:
+        """How many legacy sessions are open."""
+        return self._legacy.session_count
+
     def admits(self, principal: Principal) -> bool:
         """Whether a principal may use it."""
         return principal.may_use(self.name)
@@ -84,6 +89,8 @@ class AnyEraUpstream:
             raise
 
     async def _serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
+        if self._resolver.known is None and self._legacy.knows_round(request, caller):
+            return await self._legacy.serve(request, caller, client)  # another replica has asked the server already
         era = await self._resolver.era_of(self._credentials(caller), lambda: self._legacy.greet(request, caller))
         if request.method == methods.LISTEN:
             return await self._subscriptions.serve(request, caller, client)

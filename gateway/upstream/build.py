@@ -1,7 +1,7 @@
 """Builds one upstream from a plan: the connections, both eras, and what chooses between them."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -118,7 +118,8 @@ def build_upstream(
             directory,
             sealer,
             passes_authorization=plan.passes_authorization,
-            recovers=directory.is_shared and not place.is_process,
+            resumes=plan.resumes,
+            is_tied=_tied_sessions(place, http),
         ),
         background,
         subscriptions.publish,
@@ -155,8 +156,16 @@ def _sharing(
     if isinstance(place.target, Command) or place.transport == "sse":
         return None
     times = SharingTimes(place.idle_s, place.connect_timeout_s)
-    is_tied = http.is_tied if isinstance(http, EitherHttp) else lambda _session_id: False
+    is_tied = _tied_sessions(place, http)
     return StickySharing(plan.name, place.target, sticky, times, is_tied, background, time.monotonic)
+
+
+def _tied_sessions(place: Place, http: Transport) -> Callable[[str], bool]:
+    """Tells whether a session ends with the process that opened it."""
+    if isinstance(http, EitherHttp):
+        return http.is_tied
+    always = place.is_process or place.transport == "sse"
+    return lambda _session_id: always
 
 
 def _legacy_options(plan: UpstreamPlan) -> LegacyOptions:
@@ -177,7 +186,7 @@ def _legacy_options(plan: UpstreamPlan) -> LegacyOptions:
         ttl_ms=plan.ttl_ms,
         cache_scope=plan.cache_scope,
         watch_s=plan.watch_s,
-        resumes=plan.resumes and not place.is_process,
+        resumes=plan.resumes,
         replay=plan.replay,
         affinity=plan.affinity,
     )

@@ -56,7 +56,8 @@ class CallClock:
         self._task = asyncio.current_task()
         assert self._task is not None  # noqa: S101 -- a limit for what no task does would limit nothing
         self._cancelling = self._task.cancelling()
-        self._limits.alarms.set(self, now_s)
+        if self._paused_at_s is None:  # else it begins with its client away, as another process left it
+            self._limits.alarms.set(self, now_s)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

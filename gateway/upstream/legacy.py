@@ -6,20 +6,17 @@ Rule: a request is made on one session; on a new one only if the server refused 
 import asyncio
 import secrets
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from functools import partial
 from itertools import count
 
 import structlog
 
-from gateway.core.claims import OwnerLost
 from gateway.core.exchange import Exchange
 from gateway.core.exchange_events import Fail, Leg, RequireInput
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
-from gateway.core.recovery import RecoveryPoint, to_pages, within_bounds
-from gateway.core.request_state import RequestState
+from gateway.core.recorded import Recorded
 from gateway.core.session import SessionKey
 from gateway.errors import GatewayError, UpstreamError
 from gateway.translate import discovery
@@ -28,12 +25,13 @@ from gateway.upstream.background import Background
 from gateway.upstream.legacy_call import ClientStream, Ending, LegacyCall
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_results import LegacyResults
-from gateway.upstream.legacy_rounds import LegacyRounds, SuspendedCall, UrlRound
+from gateway.upstream.legacy_rounds import LegacyRounds
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
 from gateway.upstream.legacy_sessions import LegacySessions, Wanted
 from gateway.upstream.listening import LegacySource, ListeningSessions
 from gateway.upstream.preparation import Preparation
-from gateway.upstream.recovery import Recovery, is_lost
+from gateway.upstream.recovery import Recovery
+from gateway.upstream.retries import Retries, leg_of
 from gateway.upstream.shared_sessions import StickySharing
 from gateway.upstream.subscriptions import Reports
 from gateway.upstream.transport import Transport
@@ -75,7 +73,10 @@ class LegacyUpstream:
         self._sessions = LegacySessions(http, options, background, self._note_change, now_s, sharing)
         self._preparation = Preparation(http.name, now_s, options.connect_timeout_s)
         self._results = LegacyResults(http.name, options)
-        self._recovery = Recovery(self._sessions, options, background, self._release)
+        recovery = Recovery(self._sessions, options, background, self._release)
+        self._retries = Retries(
+            http.name, options, rounds, self._sessions, recovery, self._results, self._call, self._conclude
+        )
         self._id_prefix = secrets.token_hex(6)
         self._ids = count(1)
 
@@ -90,8 +91,12 @@ class LegacyUpstream:
         if request.method == methods.DISCOVER:
             return await self._discover(request, caller)
         if request.request_state is not None and request.method in methods.ASKING:
-            return await self._retry(request, caller, client)
-        return await self._call(request, _leg(request), caller, client)
+            return await self._retries.serve(request, caller, client)
+        return await self._call(request, leg_of(request), caller, client)
+
+    def knows_round(self, request: InboundRequest, caller: Caller) -> bool:
+        """Whether a request is the retry of a round on this server, so that it need not be asked of what era it is."""
+        return request.method in methods.ASKING and self._rounds.is_ours(request, caller)
 
     async def greet(self, request: InboundRequest, caller: Caller) -> None:
         """Find out whether this is a legacy server at all: open the session that the request would be made on.
@@ -146,17 +151,24 @@ class LegacyUpstream:
         finally:
             self._sessions.release(session, clean=True)
 
-    async def _call(self, request: InboundRequest, leg: Leg, caller: Caller, client: ClientStream) -> Outcome:
+    async def _call(
+        self,
+        request: InboundRequest,
+        leg: Leg,
+        caller: Caller,
+        client: ClientStream,
+        recorded: Recorded | None = None,
+    ) -> Outcome:
         wanted = self._sessions.wanted(request, caller)
         self._preparation.check_known(wanted.key, request)
         try:
-            return await self._call_in_session(wanted, request, leg, caller, client)
+            return await self._call_in_session(wanted, request, leg, caller, client, recorded)
         except UpstreamError as error:
             pause_s = self._pause_s(request, error)
             if pause_s is None:
                 raise
         await asyncio.sleep(pause_s)
-        return await self._call_in_session(wanted, request, leg, caller, client)
+        return await self._call_in_session(wanted, request, leg, caller, client, recorded)
 
     def _pause_s(self, request: InboundRequest, error: UpstreamError) -> float | None:
         """How long to wait before a request is made again that the server turned away for the moment; None: never.
@@ -168,12 +180,20 @@ class LegacyUpstream:
         return error.retry_after_s if error.retry_after_s < self._options.calls.timeout_s else None
 
     async def _call_in_session(
-        self, wanted: Wanted, request: InboundRequest, leg: Leg, caller: Caller, client: ClientStream
+        self,
+        wanted: Wanted,
+        request: InboundRequest,
+        leg: Leg,
+        caller: Caller,
+        client: ClientStream,
+        recorded: Recorded | None,
     ) -> Outcome:
         for attempt in range(self._sessions.attempts):
             session = await self._sessions.lease(wanted, fresh=attempt > 0)
             try:
-                return await self._call_on(session, request, leg, caller, client, may_outlive=wanted.is_exclusive)
+                return await self._call_on(
+                    session, request, leg, caller, client, recorded, may_outlive=wanted.is_exclusive
+                )
             except SessionExpired:
                 log.info("session expired", upstream=self.name)
         message = f"Upstream {self.name!r} forgets every session at once"
@@ -186,12 +206,14 @@ class LegacyUpstream:
         leg: Leg,
         caller: Caller,
         client: ClientStream,
+        recorded: Recorded | None,
         *,
         may_outlive: bool,
     ) -> Outcome:
         """Make a call on a leased session, which is given back in any case.
 
         Args:
+            recorded: what its questions were answered when it was made before; None: it was not.
             may_outlive: whether the call may go on when the client's request has ended, as it does after a question.
         """
         try:
@@ -199,100 +221,18 @@ class LegacyUpstream:
         except BaseException:
             self._sessions.release(session, clean=True)
             raise
-        call = self._new_call(session, request, leg, may_outlive=may_outlive)
+        call = self._new_call(session, request, leg, recorded, may_outlive=may_outlive)
         session.hearing.attach(call.exchange.request_id, call.hear_aside)
         ending = await (call.begin(leg, client) if may_outlive else call.run(leg, client))
         return self._conclude(call, ending, request, caller)
 
-    async def _retry(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
-        state = self._rounds.read(request, caller)
-        if not self._rounds.is_here(state):
-            return await self._retry_elsewhere(state, request, caller, client)
-        round_ = await self._rounds.claim(state, request, client)
-        if isinstance(round_, UrlRound):
-            return await self._retry_url_round(round_, request, caller, client)
-        call = round_.call
-        if call.holds_session:
-            self._sessions.unsuspend(call.session)
-            call.session.renew_credentials(self._sessions.credentials(caller))
-        with self._rounds.occupied(caller), self._rounds.running(state, round_):
-            ending = await call.answer(_leg(request), client, partial(self._rounds.note_posted, state))
-        return self._conclude(call, ending, request, caller, state)
-
-    async def _retry_elsewhere(
-        self, state: RequestState, request: InboundRequest, caller: Caller, client: ClientStream
-    ) -> Outcome:
-        """Have another replica serve a retry; if that one is dead, go on with the call as far as is allowed.
-
-        Raises:
-            ProtocolError: `lost`, when it is not.
-        """
-        try:
-            return await self._rounds.forward(state, request, caller, client)
-        except OwnerLost as owner:
-            is_posted = owner.is_posted
-        members = state.recovery or {}
-        if (pages := to_pages(members)) is not None:
-            return await self._retry_url_round(UrlRound(pages), request, caller, client)
-        point = RecoveryPoint.from_members(members) if members else None
-        if point is not None and point.is_resumable and self._options.resumes:
-            return await self._resume(point, state, request, caller, client, is_posted=is_posted)
-        if point is not None:
-            self._recovery.end(point, self._sessions.wanted(request, caller))
-        if state.answers is None or self._options.replay is None:
-            log.warning("suspended call lost", upstream=self.name)
-            raise await self._rounds.lose(state)
-        log.info("suspended call made again", upstream=self.name)
-        answers = {**state.answers, **(request.input_responses or {})}
-        return await self._call(request, replace(_leg(request), answers=answers), caller, client)
-
-    async def _resume(
-        self,
-        point: RecoveryPoint,
-        state: RequestState,
-        request: InboundRequest,
-        caller: Caller,
-        client: ClientStream,
-        *,
-        is_posted: bool | None,
-    ) -> Outcome:
-        """Go on with a call whose replica is dead, where its stream was left."""
-        wanted = self._sessions.wanted(request, caller)
-        call = await self._recovery.resume(point, request, _leg(request), wanted)
-        on_posted = partial(self._rounds.note_posted, state)
-        with self._rounds.occupied(caller), self._rounds.running(state, SuspendedCall(call)):
-            ending = await call.recover(_leg(request), client, on_posted, is_posted=is_posted)
-        if isinstance(ending, Fail) and is_lost(call, ending.error):
-            log.warning("suspended call lost", upstream=self.name, reason=getattr(ending.error, "reason", None))
-            raise await self._rounds.lose(state)
-        log.info("suspended call resumed", upstream=self.name)
-        return self._conclude(call, ending, request, caller, state)
-
-    async def _retry_url_round(
-        self, round_: UrlRound, request: InboundRequest, caller: Caller, client: ClientStream
-    ) -> Outcome:
-        answers = request.input_responses or {}
-        if round_.is_declined(answers):
-            return self._results.declined(request)
-        if still_open := round_.open_questions(answers):
-            return Outcome.of_result(self._rounds.ask(still_open, request, caller))
-        leg = Leg(request.capabilities, request.progress_token, request.log_level)
-        return await self._call(request, leg, caller, client)
-
-    def _conclude(
-        self,
-        call: LegacyCall,
-        ending: Ending,
-        request: InboundRequest,
-        caller: Caller,
-        state: RequestState | None = None,
-    ) -> Outcome:
-        """Say how a leg ended, in modern terms; `state` is that of the leg, if it was a retry."""
+    def _conclude(self, call: LegacyCall, ending: Ending, request: InboundRequest, caller: Caller) -> Outcome:
+        """Say how a leg ended, in modern terms."""
         if isinstance(ending, Fail):
             raise ending.error
         server_info = call.session.negotiated.server_info
         if isinstance(ending, RequireInput):
-            return self._suspend(call, ending, request, caller, state)
+            return self._suspend(call, ending, request, caller)
         message = ending.message
         after_round = call.exchange.rounds > 0 or request.request_state is not None
         if self._results.is_url_round(request.method, message):
@@ -303,17 +243,9 @@ class LegacyUpstream:
             self._preparation.note_tools(call.session.key, message.get("result"), is_first_page=is_first_page)
         return self._results.outcome(request, message, server_info, after_round=after_round)
 
-    def _suspend(
-        self,
-        call: LegacyCall,
-        ending: RequireInput,
-        request: InboundRequest,
-        caller: Caller,
-        state: RequestState | None,
-    ) -> Outcome:
-        answers = self._answers_so_far(call, request, state)
+    def _suspend(self, call: LegacyCall, ending: RequireInput, request: InboundRequest, caller: Caller) -> Outcome:
         try:
-            result = self._rounds.suspend_call(call, ending.input_requests, request, caller, answers)
+            result = self._rounds.suspend_call(call, ending.input_requests, request, caller)
         except BaseException:  # whatever it is: nobody has the token to come back with
             self._background.run(call.expire())
             raise
@@ -321,19 +253,24 @@ class LegacyUpstream:
             self._sessions.suspend(call.session)
         return self._results.input_required(result, call.session.negotiated.server_info)
 
-    def _answers_so_far(
-        self, call: LegacyCall, request: InboundRequest, state: RequestState | None
-    ) -> JsonObject | None:
-        """What has been answered so far, for a call that may be made again; None for one that may not."""
+    def _may_be_repeated(self, session: LegacySession, request: InboundRequest) -> bool:
+        """Whether the operator vouches for a call, should its replica die while it is suspended."""
         rule = self._options.replay
-        if rule is None or request.method != methods.TOOLS_CALL or (state is not None and state.answers is None):
-            return None
-        if not rule.allows(request.target or "", self._preparation.hints(call.session.key)):
-            return None
-        before = {} if state is None else state.answers or {}
-        return within_bounds({**before, **(request.input_responses or {})})
+        if rule is None or request.method != methods.TOOLS_CALL:
+            return False
+        return rule.allows(request.target or "", self._preparation.hints(session.key))
 
-    def _new_call(self, session: LegacySession, request: InboundRequest, leg: Leg, *, may_outlive: bool) -> LegacyCall:
+    def _new_call(
+        self,
+        session: LegacySession,
+        request: InboundRequest,
+        leg: Leg,
+        recorded: Recorded | None,
+        *,
+        may_outlive: bool,
+    ) -> LegacyCall:
+        if recorded is None and may_outlive and self._may_be_repeated(session, request):
+            recorded = Recorded()
         request_id = f"{self._id_prefix}-{next(self._ids)}"
         # A later leg may want progress although this one does not; the server can be told only now.
         wants_progress = leg.progress_token is not None or (may_outlive and request.method in methods.ASKING)
@@ -344,6 +281,7 @@ class LegacyUpstream:
             leg,
             names=self._options.question_names.get(request.target or "", ()),
             unanswerable=None if session.id is not None else self._unanswerable(),
+            recorded=recorded,
         )
         message = to_request(request_id, request.method, params)
         return LegacyCall(session, exchange, message, self._options.calls, self._background, self._release)
@@ -360,7 +298,3 @@ class LegacyUpstream:
     def _unanswerable(self) -> GatewayError:
         message = f"Upstream {self.name!r} asks its client, but keeps no session in which it could hear the answer"
         return UpstreamError(self.name, "nonsense", message)
-
-
-def _leg(request: InboundRequest) -> Leg:
-    return Leg(request.capabilities, request.progress_token, request.log_level, request.input_responses or {})

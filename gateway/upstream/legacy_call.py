@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeAlias
 from gateway.core.exchange import Exchange
 from gateway.core.exchange_events import (
     Answered,
+    Asked,
     Broke,
     ClientLeft,
     Command,
@@ -103,6 +104,7 @@ class LegacyCall:
         self._was_notified = False
         self._resumption = Resumption(session)
         self._running: asyncio.Task[None] | None = None
+        self._has_news: asyncio.Event | None = None
 
     # Most calls do without these, and without the cycles of references that they make.
 
@@ -147,7 +149,7 @@ class LegacyCall:
         self._enter(leg, client)
         self._leg_ended = self._loop.create_future()
         self._clock.resume()
-        return await self._until_leg_ends(self._go_on(leg, self._leg_ended, on_posted))
+        return await self._until_leg_ends(self._go_on(Answered(leg), self._leg_ended, on_posted))
 
     async def recover(
         self, leg: Leg, client: ClientStream, on_posted: Callable[[], Awaitable[None]], *, is_posted: bool | None
@@ -163,6 +165,7 @@ class LegacyCall:
         """
         self._enter(leg, client)
         self._leg_ended = self._loop.create_future()
+        self._clock.pause()
         self._running = self._background.run(self._run_detached())
         return await self._until_leg_ends(self._recover(leg, self._leg_ended, on_posted, is_posted))
 
@@ -177,64 +180,56 @@ class LegacyCall:
             is_posted = await self._has_gone_on()
         if leg_ended.done():
             return leg_ended.result()
-        return await self._go_on(leg, leg_ended, None if is_posted else on_posted)
+        self._clock.resume()
+        return await self._go_on(Answered(leg, is_delivered=is_posted), leg_ended, on_posted)
 
     async def _has_gone_on(self) -> bool:
-        """Whether the server has more to say since the call was left."""
+        """Whether the server has gone on since it asked what is open: it has answered the call, or asked for more."""
+        self._has_news = asyncio.Event()
         self._resumption.wanted.set()
         try:
-            async with asyncio.timeout(HEARING_S):
-                await self._resumption.heard.wait()
+            async with asyncio.timeout(self._resumption.pause_s + HEARING_S):
+                await self._has_news.wait()
         except TimeoutError:
             return False
         return True
 
     async def _go_on(
-        self, leg: Leg, leg_ended: asyncio.Future[Ending], on_posted: Callable[[], Awaitable[None]] | None
+        self, answered: Answered, leg_ended: asyncio.Future[Ending], on_posted: Callable[[], Awaitable[None]]
     ) -> Ending:
-        for command in self._take_in(Answered(leg), is_mute=on_posted is None):
+        for command in self._take_in(answered):
             await self._do(command)
-        if on_posted is not None:
+        if not answered.is_delivered:
             self._background.run(self._tell_posted(on_posted))
         self._touch()
         return await leg_ended
 
     async def _tell_posted(self, on_posted: Callable[[], Awaitable[None]]) -> None:
-        await self._outbox.emptied()
-        await on_posted()
+        if await self._outbox.delivered():
+            await on_posted()
 
     @property
-    def is_resumable(self) -> bool:
-        """Whether another process could pick the server's stream up where this one stands."""
-        return self.session.id is not None and self._resumption.heard_id is not None
-
-    @property
-    def recovery_point(self) -> RecoveryPoint | None:
-        """Where the call stands, for another process; None if the server keeps no session."""
-        session, exchange = self.session, self.exchange
-        if session.id is None:
-            return None
+    def recovery_point(self) -> RecoveryPoint:
+        """Where the call stands now that it is suspended, for another process."""
         return RecoveryPoint(
-            session_id=session.id,
-            version=session.negotiated.version,
-            server_info=session.negotiated.server_info,
-            request_id=exchange.request_id,
+            request_id=self.exchange.request_id,
+            session_id=self.session.id,
+            version=self.session.negotiated.version,
+            server_info=self.session.negotiated.server_info,
             event_id=self._resumption.heard_id,
             retry_ms=self._resumption.retry_ms,
-            questions=exchange.open_questions,
-            names=exchange.question_names,
-            rounds=exchange.rounds,
+            standing=self.exchange.standing,
         )
 
     def stand_at(self, point: RecoveryPoint) -> None:
         """Be the call that another process left at this point; then `recover` goes on with it."""
-        self.exchange.restore(point.questions, point.names, point.rounds)
+        self.exchange.restore(point.standing)
         self._resumption.start_at(point.event_id, point.retry_ms)
 
     @property
     def has_picked_up(self) -> bool:
-        """Whether the server let its stream be picked up."""
-        return self._resumption.has_begun
+        """Whether there was anything on a stream of the server that was picked up."""
+        return self._resumption.has_heard
 
     async def drop(self, error: GatewayError) -> None:
         """Let go of the call and of its session without a word to the server: another replica goes on with both.
@@ -244,6 +239,7 @@ class LegacyCall:
         """
         self.session.is_dead = self.session.is_forgotten = True
         await self._on(Overtaken(error))
+        self._fail_leg(error)
         if self._running is not None:
             self._running.cancel()
 
@@ -382,6 +378,7 @@ class LegacyCall:
         is_own_stream = not self._resumption.has_begun
         incoming = self.session.hearing.sort(message, self.exchange.request_id, is_own_stream=is_own_stream)
         if isinstance(incoming, Responded):
+            self._note_news(incoming)
             await self._linger()
             self._has_responded = True
             for command in self._take_in(incoming, is_reader=True):
@@ -402,6 +399,7 @@ class LegacyCall:
     async def _take(self, incoming: Incoming) -> None:
         if isinstance(incoming, (Pinged, Changed)):
             return
+        self._note_news(incoming)
         if isinstance(incoming, Responded):
             await self._linger()
             self._has_responded = True
@@ -409,6 +407,14 @@ class LegacyCall:
             self._was_notified = True
         await self._on(incoming)
         await self._outbox.has_room()  # a flood of questions is answered at the pace at which answers are taken
+
+    def _note_news(self, incoming: Incoming) -> None:
+        """Take note that the server has gone on; what it reports proves nothing, since it may do so while it waits."""
+        is_new = isinstance(incoming, Responded) or (
+            isinstance(incoming, Asked) and not self.exchange.has_seen(incoming)
+        )
+        if is_new and self._has_news is not None:
+            self._has_news.set()
 
     async def _linger(self) -> None:
         """Give notifications on the GET stream, which are not ordered with the result, a moment to arrive."""
@@ -425,16 +431,15 @@ class LegacyCall:
         for command in self._take_in(event):
             await self._do(command)
 
-    def _take_in(self, event: Event, *, is_mute: bool = False, is_reader: bool = False) -> list[Command]:
+    def _take_in(self, event: Event, *, is_reader: bool = False) -> list[Command]:
         """Let the exchange decide, and send at once what the server is to hear; the rest is left to do.
 
         Args:
-            is_mute: whether the server is to hear nothing.
             is_reader: whether this is the reading of the call's stream itself, which knows when to stop.
         """
         commands = self.exchange.receive(event)
         posts = [command for command in commands if isinstance(command, Post)]
-        if posts and not is_mute:
+        if posts:
             self._outbox.send(posts)
         if (self.exchange.is_closed or self._has_responded) and not is_reader:
             self._stop_reading()

@@ -5,18 +5,19 @@ suspended call again.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gateway.core.claims import Stage
+from gateway.core.counts import RoundCounts
 from gateway.core.exchange import lost
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Caller, Principal
 from gateway.core.questions import Question
-from gateway.core.recovery import RecoveryPoint, page_members, to_pages
+from gateway.core.recovery import Provision, page_members, provide, questions_in
 from gateway.core.request_state import RequestState, RequestStateSealer, digest, refused, request_digest
 from gateway.errors import GatewayError, ProtocolError
 from gateway.translate import rpc_errors
@@ -31,6 +32,7 @@ class RoundDirectory(Protocol):
 
     owner: str
     is_shared: bool
+    counts: RoundCounts
 
     @property
     def ttl_s(self) -> float:
@@ -74,14 +76,15 @@ class RoundDirectory(Protocol):
 
 @dataclass(slots=True)
 class SuspendedCall:
-    """A call whose server waits for an answer."""
+    """A call whose server waits for an answer.
+
+    Args:
+        call: which.
+        is_resumable: whether its token tells enough for another replica to go on with it, or to make it again.
+    """
 
     call: LegacyCall
-
-    @property
-    def is_resumable(self) -> bool:
-        """Whether another replica could go on with it."""
-        return self.call.is_resumable
+    is_resumable: bool = False
 
     async def expire(self) -> None:
         """Answer the questions as somebody who walked away would, and cancel the call."""
@@ -94,11 +97,15 @@ class SuspendedCall:
 
 @dataclass(slots=True)
 class UrlRound:
-    """A call that ended because a page must be visited first; its retry is a call of its own."""
+    """A call that ended because a page must be visited first; its retry is a call of its own.
+
+    Args:
+        questions: the pages.
+        is_resumable: whether its token names them, so that any replica can serve its retry.
+    """
 
     questions: tuple[Question, ...]
-
-    is_resumable = False
+    is_resumable: bool = False
 
     async def expire(self) -> None:
         """Nothing is open at the server."""
@@ -121,13 +128,6 @@ class UrlRound:
         return any(answers[q.name]["action"] != "accept" for q in self.questions if q.name in answers)
 
 
-def _questions_in(state: RequestState) -> Sequence[Question]:
-    """The open questions, as far as a token tells."""
-    if state.recovery is None:
-        return ()
-    return to_pages(state.recovery) or RecoveryPoint.from_members(state.recovery).questions
-
-
 class LegacyRounds:
     """Seals and opens the rounds of one upstream.
 
@@ -136,7 +136,8 @@ class LegacyRounds:
         directory: where suspended rounds are kept.
         sealer: seals request states.
         passes_authorization: whether the server sees the callers' own credentials.
-        recovers: whether tokens tell other replicas how to go on.
+        resumes: whether calls are gone on with whose replica is dead.
+        is_tied: tells whether a session of the server ends with the process that opened it.
     """
 
     def __init__(
@@ -146,21 +147,18 @@ class LegacyRounds:
         sealer: RequestStateSealer,
         *,
         passes_authorization: bool,
-        recovers: bool = False,
+        resumes: bool = False,
+        is_tied: Callable[[str], bool] = lambda _session_id: False,
     ) -> None:
-        self._recovers = recovers
+        self._resumes = resumes
+        self._is_tied = is_tied
         self._passes_authorization = passes_authorization
         self._upstream = upstream
         self._directory = directory
         self._sealer = sealer
 
     def suspend_call(
-        self,
-        call: LegacyCall,
-        input_requests: JsonObject,
-        request: InboundRequest,
-        caller: Caller,
-        answers: JsonObject | None,
+        self, call: LegacyCall, input_requests: JsonObject, request: InboundRequest, caller: Caller
     ) -> JsonObject:
         """Keep a call until its client returns.
 
@@ -169,7 +167,6 @@ class LegacyRounds:
             input_requests: what it asks.
             request: the request that it asks during.
             caller: whose it is.
-            answers: what has been answered so far, if the call may be made again.
 
         Returns:
             The `input_required` result.
@@ -179,9 +176,15 @@ class LegacyRounds:
         """
         if call.exchange.rounds == 1:
             self._directory.admit(caller.principal, self._upstream)
-        point = call.recovery_point if self._recovers else None
-        recovery = None if point is None else point.to_members()
-        return self._suspend(SuspendedCall(call), input_requests, request, caller, recovery, answers)
+        provision = self._provide(call) if self._directory.is_shared else Provision()
+        return self._suspend(SuspendedCall(call, provision.is_enough), input_requests, request, caller, provision)
+
+    def _provide(self, call: LegacyCall) -> Provision:
+        """Provide for the death of this replica."""
+        point, recorded = call.recovery_point, call.exchange.recorded
+        if point.session_id is not None and self._is_tied(point.session_id):
+            point = point.tied()
+        return provide(point, None if recorded is None else recorded.to_members(), resumes=self._resumes)
 
     def suspend_url_round(self, error: JsonObject, request: InboundRequest, caller: Caller) -> JsonObject:
         """Turn 2025-11-25's "URL elicitation required" into a round.
@@ -203,8 +206,9 @@ class LegacyRounds:
     def ask(self, questions: tuple[Question, ...], request: InboundRequest, caller: Caller) -> JsonObject:
         """The `input_required` result for questions that no call is waiting on."""
         input_requests = {question.name: question.to_input_request() for question in questions}
-        recovery = page_members(questions) if self._recovers else None
-        return self._suspend(UrlRound(questions), input_requests, request, caller, recovery)
+        pages = page_members(questions) if self._directory.is_shared else None
+        round_ = UrlRound(questions, is_resumable=pages is not None)
+        return self._suspend(round_, input_requests, request, caller, Provision(pages))
 
     def read(self, request: InboundRequest, caller: Caller) -> RequestState:
         """Open the token of a retry, and compare what it is bound to.
@@ -259,7 +263,7 @@ class LegacyRounds:
         """
 
         def check() -> None:
-            for question in _questions_in(state):
+            for question in questions_in(state.recovery or {}):
                 if question.name in answers:
                     question.check(answers[question.name])
 
@@ -272,12 +276,23 @@ class LegacyRounds:
 
     async def lose(self, state: RequestState) -> ProtocolError:
         """Nobody can go on with the call of a round of ours; what every copy of its retry is told."""
+        self._directory.counts.lost += 1
         await self._directory.note(state.handle, Stage.LOST)
         return lost()
 
     def running(self, state: RequestState, round_: SuspendedCall) -> AbstractContextManager[None]:
         """While a claimed round is worked on."""
         return self._directory.running(state.handle, round_)
+
+    def is_ours(self, request: InboundRequest, caller: Caller) -> bool:
+        """Whether a request is the retry of a round on a legacy server."""
+        if request.request_state is None:
+            return False
+        try:
+            self.read(request, caller)
+        except ProtocolError:
+            return False
+        return True
 
     def occupied(self, caller: Caller) -> AbstractContextManager[None]:
         """Keep the place of a call that goes on, until it asks again or ends."""
@@ -299,8 +314,7 @@ class LegacyRounds:
         input_requests: JsonObject,
         request: InboundRequest,
         caller: Caller,
-        recovery: JsonObject | None,
-        answers: JsonObject | None = None,
+        provision: Provision,
     ) -> JsonObject:
         handle = self._directory.keep(round_, caller.principal, self._upstream)
         state = RequestState(
@@ -311,8 +325,8 @@ class LegacyRounds:
             expires_s=time.time() + self._directory.ttl_s,
             handle=handle,
             owner=self._directory.owner,
-            recovery=recovery,
-            answers=answers,
+            recovery=provision.recovery,
+            answers=provision.answers,
         )
         return {
             "resultType": "input_required",

@@ -39,6 +39,7 @@ class Outbox:
         self._background = background
         self._on_failure = on_failure
         self._sending: set[asyncio.Task[None]] | None = None
+        self._has_failed = False
 
     @property
     def is_empty(self) -> bool:
@@ -63,10 +64,17 @@ class Outbox:
         if self._sending:
             await asyncio.wait(self._sending, timeout=LAST_WORDS_S)
 
+    async def delivered(self) -> bool:
+        """Return when nothing is under way any more; False if the server did not take what it must know."""
+        while self._sending:
+            await asyncio.wait(self._sending)
+        return not self._has_failed
+
     async def _send(self, messages: list[Post]) -> None:
         for message in messages:
             failure = await self._post(message.message)
             if failure is not None and message.is_vital:
+                self._has_failed = True
                 await self._on_failure(failure)
                 return
 

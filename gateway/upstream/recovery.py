@@ -13,16 +13,17 @@ import structlog
 from gateway.core.exchange import Exchange
 from gateway.core.exchange_events import Leg
 from gateway.core.inbound_request import InboundRequest
+from gateway.core.recorded import Recorded
 from gateway.core.recovery import RecoveryPoint
 from gateway.core.session import Negotiated
-from gateway.errors import UpstreamError
+from gateway.errors import GatewayError, ProtocolError, UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.legacy_call import LegacyCall
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_session import SessionExpired
 from gateway.upstream.legacy_sessions import LegacySessions, Wanted
 from gateway.wire import methods
-from gateway.wire.jsonrpc import notification
+from gateway.wire.jsonrpc import JsonObject, notification
 
 log = structlog.get_logger()
 
@@ -51,29 +52,33 @@ class Recovery:
         self._background = background
         self._release = release
 
-    async def resume(self, point: RecoveryPoint, request: InboundRequest, leg: Leg, wanted: Wanted) -> LegacyCall:
+    async def resume(
+        self, point: RecoveryPoint, request: InboundRequest, leg: Leg, wanted: Wanted, recorded: Recorded | None
+    ) -> LegacyCall:
         """The call that another replica left, on its session; `LegacyCall.recover` goes on with it.
 
         Args:
-            point: where it stands.
+            point: where it stands; it is resumable.
             request: the retry.
             leg: the same, as the exchange takes it.
             wanted: whose session it is.
+            recorded: its answers so far, if it may be made again.
         """
-        session = await self._sessions.adopt(wanted, point.session_id, _negotiated(point))
+        session = await self._sessions.adopt(wanted, point.session_id or "", _negotiated(point))
         names = self._options.question_names.get(request.target or "", ())
-        exchange = Exchange(request.method, point.request_id, leg, names=names)
+        exchange = Exchange(request.method, point.request_id, leg, names=names, recorded=recorded)
         call = LegacyCall(session, exchange, {}, self._options.calls, self._background, self._release)
         call.stand_at(point)
         session.hearing.attach(point.request_id, call.hear_aside)
         return call
 
     def end(self, point: RecoveryPoint, wanted: Wanted) -> None:
-        """Tell the server, in the background, that nobody goes on with a call."""
-        self._background.run(self._end(point, wanted))
+        """Tell the server, in the background, that nobody goes on with a call, if it can be told."""
+        if point.session_id is not None:
+            self._background.run(self._end(point, point.session_id, wanted))
 
-    async def _end(self, point: RecoveryPoint, wanted: Wanted) -> None:
-        session = self._sessions.revive(wanted, point.session_id, _negotiated(point))
+    async def _end(self, point: RecoveryPoint, session_id: str, wanted: Wanted) -> None:
+        session = self._sessions.revive(wanted, session_id, _negotiated(point))
         params = {"requestId": point.request_id, "reason": "the gateway lost the call"}
         try:
             async with asyncio.timeout(_FAREWELL_S):
@@ -83,10 +88,32 @@ class Recovery:
         await self._sessions.end_revived(session)
 
 
+def answers_to_repeat(point: RecoveryPoint, recorded: JsonObject, answers: JsonObject) -> tuple[JsonObject, Recorded]:
+    """What a call is made again with.
+
+    Args:
+        point: where it stood.
+        recorded: what its questions have been answered before this retry.
+        answers: those of this retry.
+
+    Returns:
+        The answers to questions that were not asked yet; and those to questions that were, each for its own.
+    """
+    known = Recorded(recorded)
+    for question in point.standing.questions:
+        if question.name in answers:
+            known.note(question, answers[question.name])
+    asked = {question.name for question in point.standing.questions}
+    ahead = {name: answer for name, answer in answers.items() if name not in asked}
+    return {**point.standing.ahead, **ahead}, known
+
+
+def is_lost(call: LegacyCall, error: GatewayError) -> bool:
+    """Whether a call could not be picked up: its server knows nothing of it any more, or will not say."""
+    if isinstance(error, ProtocolError):
+        return isinstance(error.data, dict) and error.data.get("reason") == "lost"
+    return isinstance(error, UpstreamError) and error.reason != "timeout" and not call.has_picked_up
+
+
 def _negotiated(point: RecoveryPoint) -> Negotiated:
     return Negotiated(point.version, {"protocolVersion": point.version}, {}, point.server_info)
-
-
-def is_lost(call: LegacyCall, error: Exception) -> bool:
-    """Whether a call could not be picked up: its server knows nothing of it any more, or will not say."""
-    return isinstance(error, UpstreamError) and error.reason != "timeout" and not call.has_picked_up

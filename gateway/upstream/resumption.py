@@ -30,10 +30,11 @@ class Resumption:
     Attributes:
         has_begun: whether the stream that is read now is one that was picked up. It may hold what belongs to other
             requests: some servers replay everything that a session was sent.
+        has_heard: whether there was anything on a stream that was picked up.
     """
 
     def __init__(self, session: LegacySession) -> None:
-        self.has_begun = False
+        self.has_begun = self.has_heard = False
         self._session = session
         self._last_event_id: str | None = None
         self._heard_id: str | None = None
@@ -46,11 +47,6 @@ class Resumption:
     @cached_property
     def wanted(self) -> asyncio.Event:
         """Set when the exchange wants the stream back."""
-        return asyncio.Event()
-
-    @cached_property
-    def heard(self) -> asyncio.Event:
-        """Set when there was something on a stream that was picked up."""
         return asyncio.Event()
 
     @property
@@ -79,8 +75,7 @@ class Resumption:
 
     def has_seen(self, event: SseEvent) -> bool:
         """Whether an earlier stream of this call had this event already."""
-        if self.has_begun:
-            self.heard.set()
+        self.has_heard |= self.has_begun
         if event.id is None:
             return False
         self._heard_id = event.id
@@ -101,7 +96,7 @@ class Resumption:
     async def open(self) -> Answer | None:
         """Ask for the rest of the stream; None if this attempt failed."""
         self.wanted.clear()
-        await asyncio.sleep(self._pause_s())
+        await asyncio.sleep(self.pause_s)
         self._attempts += 1
         headers = {**self._session.headers, "Last-Event-ID": self._last_event_id or ""}
         try:
@@ -122,8 +117,12 @@ class Resumption:
         message = f"Upstream {name!r} ended its reply without a response: the outcome of the call is unknown"
         return UpstreamError(name, "outcome_unknown", message)
 
-    def _pause_s(self) -> float:
-        """The server's word counts, however long it is; the call's own deadlines are the limit."""
+    @property
+    def pause_s(self) -> float:
+        """How long to wait before the next attempt.
+
+        The server's word counts, however long it is; the call's own deadlines are the limit.
+        """
         if self._retry_ms is not None:
             return self._retry_ms / 1000
         return min(PAUSE_S * float(2**self._attempts), _LONGEST_PAUSE_S)

@@ -55,22 +55,22 @@ def test_a_question_is_recognized_by_id_and_type() -> None:
     assert not questions.has_seen(_ask(2))
 
 
-def test_answers_go_out_in_the_order_of_asking_and_unknown_ones_stay() -> None:
+def test_questions_are_answered_in_the_order_of_asking_and_unknown_names_ignored() -> None:
     questions = Questions()
     for request_id in range(3):
         questions.add(_ask(request_id))
-    posts = questions.answer(
+    answered = questions.close_answered(
         {"elicitation_3": {"action": "cancel"}, "elicitation_1": {"action": "decline"}, "x": {"action": "accept"}}
     )
-    assert [post.message["id"] for post in posts] == [0, 2]
+    assert [question.request_id for question in answered] == [0, 2]
     assert list(questions.to_input_requests()) == ["elicitation_2"]
 
 
-def test_an_answer_goes_out_once() -> None:
+def test_a_question_is_answered_once() -> None:
     questions = Questions()
     questions.add(_ask(0))
-    assert questions.answer({"elicitation_1": {"action": "decline"}})
-    assert questions.answer({"elicitation_1": {"action": "decline"}}) == []
+    assert questions.close_answered({"elicitation_1": {"action": "decline"}})
+    assert questions.close_answered({"elicitation_1": {"action": "decline"}}) == []
 
 
 def test_withdrawing_closes_the_one_question() -> None:
