@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
@@ -17,6 +17,7 @@ from tests.bench.load import Load
 from tests.bench.processes import Target, put_load, start_gateway
 from tests.bench.rounds import first_leg, retry
 from tests.bench.store import Store, Work
+from tests.bench.store_speed import busy_round_us
 
 _IDLE_S = 5.0
 _AT_A_TIME = 32
@@ -49,50 +50,56 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """All of them, and what remains in the store of each round."""
+    """All of them, what remains in the store of each round, and what one costs a store that is busy."""
 
     idle: Share
     shares: list[Share]
     claim_bytes: float
     clients: int
+    busy_us: float
 
 
 def measure_replicas(plan: Plan, upstream: Target, folder: Path) -> Shares:
     """Measures two replicas that do nothing, plain calls, and rounds that come back to the same or the other one."""
-    with _replicas(upstream, folder) as (store, pair):
+    with _replicas(upstream, folder) as (store, alone_us, pair):
         here, there = pair
         seconds = plan.seconds * 5
         _converse(here, there, 0.3)
-        idle = _idle(store, pair)
-        counted = _Counting(store, pair, idle)
+        idle = _idle(store, alone_us, pair)
+        counted = _Counting(store, pair, idle, alone_us)
         plain = counted.share("plain call", lambda: _plain_calls(here, seconds))
         local = counted.share("round, retried at its replica", lambda: _converse(here, here, seconds))
-        before = store.work()
         relayed = counted.share("round, retried at another", lambda: _converse(here, there, seconds))
-        after = store.work()
-    return Shares(idle, [plain, local, relayed], (after.memory - before.memory) / relayed.done, after.clients)
+        claim_bytes, clients = store.bytes_each("era-gateway:claim:*"), store.work().clients
+    return Shares(idle, [plain, local, relayed], claim_bytes, clients, busy_round_us(relayed.bytes_in))
 
 
 @contextmanager
-def _replicas(upstream: Target, folder: Path) -> Iterator[tuple[Store, list[Target]]]:
+def _replicas(upstream: Target, folder: Path) -> Iterator[tuple[Store, float, list[Target]]]:
+    """The store, what it costs by itself in microseconds a second, and two replicas on it."""
     with ExitStack() as stack:
         store = Store()
         stack.callback(store.stop)
+        before = store.work()
+        time.sleep(_IDLE_S)
+        after = store.work()
+        alone_us = (after.cpu_s - before.cpu_s) / (after.at_s - before.at_s) * 1e6
         state = f'state: {{store: "{store.url}", keys: "{Fernet.generate_key().decode()}"}}\n'
         pair = []
         for _ in range(2):
             pair.append(start_gateway(upstream, folder, more=state))
             stack.callback(pair[-1].stop)
-        yield store, pair
+        yield store, alone_us, pair
 
 
-def _idle(store: Store, pair: list[Target]) -> Share:
-    """A second of one replica at which nothing happens."""
+def _idle(store: Store, alone_us: float, pair: list[Target]) -> Share:
+    """A second of one replica at which nothing happens, beyond what the store costs alone."""
     before, cpu_s = store.work(), sum(one.cpu_s() for one in pair)
     time.sleep(_IDLE_S)
     after = store.work()
     seconds = (after.at_s - before.at_s) * len(pair)
-    return _share("idle replica, each second", before, after, seconds, 1, sum(one.cpu_s() for one in pair) - cpu_s)
+    share = _share("idle replica, each second", before, after, seconds, 1, sum(one.cpu_s() for one in pair) - cpu_s)
+    return replace(share, store_us=share.store_us - alone_us / len(pair))
 
 
 def _share(name: str, before: Work, after: Work, done: float, rate: float, cpu_s: float) -> Share:
@@ -113,10 +120,11 @@ def _share(name: str, before: Work, after: Work, done: float, rate: float, cpu_s
 class _Counting:
     """Takes away what the replicas would have cost anyway."""
 
-    def __init__(self, store: Store, pair: list[Target], idle: Share) -> None:
+    def __init__(self, store: Store, pair: list[Target], idle: Share, alone_us: float) -> None:
         self._store = store
         self._pair = pair
         self._idle = idle
+        self._alone_us = alone_us
 
     def share(self, name: str, do: Callable[[], int]) -> Share:
         before, cpu_s = self._store.work(), self._cpu_s()
@@ -135,7 +143,7 @@ class _Counting:
             commands,
             whole.bytes_in - self._idle.bytes_in * anyway,
             whole.bytes_out - self._idle.bytes_out * anyway,
-            whole.store_us - self._idle.store_us * anyway,
+            whole.store_us - (self._idle.store_us + self._alone_us / len(self._pair)) * anyway,
             whole.gateway_ms - self._idle.gateway_ms * anyway,
         )
 

@@ -13,8 +13,9 @@ def replicas(seen: Shares) -> str:
     """A line for each kind of work."""
     lines = [_HEAD, _line(seen.idle), *map(_line, seen.shares)]
     after = (
-        f"Of a round that was retried, the store keeps {seen.claim_bytes:,.0f} bytes until its token is too old to be "
-        f"used; of one that waits, nothing. The two replicas had {seen.clients} connections to it."
+        f"Of a round that was retried, the store keeps a key of {seen.claim_bytes:,.0f} bytes until its token is too "
+        f"old to be used; of one that waits, nothing. The two replicas had {seen.clients} connections to it. Kept busy "
+        f"by a hundred connections, it spends {seen.busy_us:,.0f} µs on a round that is retried at another replica."
     )
     return "\n".join([*lines, "", after])
 
