@@ -146,8 +146,8 @@ class StickySharing:
     async def is_alone(self, session: LegacySession, is_question: bool) -> bool:
         """Whether the calls on a session here are all that there are on it."""
         share = session.share
-        if share is None:
-            return True
+        if share is None or share.is_doubtful:
+            return share is None
         if share.stamp and (is_question or self._now_s() - share.asked_s > _FRESH_S):
             try:
                 share.is_sole = await self._store.is_sole(share.name, share.stamp)
@@ -191,7 +191,10 @@ class StickySharing:
         try:
             is_published = await self._store.publish(name, stamp, data, keep_s=self._times.keep_s)
         except StoreDown:
-            return self._keep(session, name, "", is_sole=False)  # perhaps it came through; the store tells, later
+            kept = self._keep(session, name, "")
+            if kept.share is not None:
+                kept.share.is_doubtful = True  # perhaps it came through; the store tells, later
+            return kept
         if is_published:
             return self._keep(session, name, stamp)
         self._background.run(session.close())
@@ -227,23 +230,25 @@ class StickySharing:
         """Say that a session is in use, and take note if the replicas have another one by now."""
         if session.is_dead:
             return
+        times = self._times
         try:
-            entry = await self._store.touch(share.name, share.stamp, keep_s=self._times.keep_s)
-            if entry is None:
-                await self._offer(session, share)
+            entry = await self._store.touch(share.name, share.stamp, keep_s=times.keep_s)
+            if entry is None or entry.stamp != share.stamp:
+                entry = await self._store.claim(share.name, dead="", lock_s=times.lock_s, keep_s=times.keep_s)
+            if entry.is_mine:
+                await self._offer(session, share, entry.stamp)
             elif entry.data is not None or entry.stamp == share.stamp:
                 self._compare(session, share, entry)
         except StoreDown:
             return
 
-    async def _offer(self, session: LegacySession, share: Share) -> None:
+    async def _offer(self, session: LegacySession, share: Share, stamp: str) -> None:
         """The store knows of no session, or has lost it: have it know of this one."""
-        times = self._times
-        entry = await self._store.claim(share.name, dead="", lock_s=times.lock_s, keep_s=times.keep_s)
-        data = self._write(share.name, session) if entry.is_mine else None
-        if data is not None and await self._store.publish(share.name, entry.stamp, data, keep_s=times.keep_s):
-            share.stamp = entry.stamp
-            share.due_s = self._now_s() + times.touch_s
+        data = self._write(share.name, session)
+        if data is not None and await self._store.publish(share.name, stamp, data, keep_s=self._times.keep_s):
+            share.is_doubtful = share.is_doubtful or bool(share.stamp)  # who has come by it before?
+            share.stamp = stamp
+            share.due_s = self._now_s() + self._times.touch_s
 
     def _compare(self, session: LegacySession, share: Share, entry: Entry) -> None:
         if entry.stamp != share.stamp:

@@ -202,6 +202,37 @@ async def test_dead_sessions_are_not_remembered_for_ever() -> None:
     assert len(one.sharing._latest) == 0
 
 
+async def test_a_replica_that_finds_its_session_told_of_anew_says_that_it_uses_it_too() -> None:
+    world = World()
+    one, other = world.replica(), world.replica()
+    assert await one.call() == await other.call() == "sess-1"
+    world.store.rows.clear()
+    world.clock.now_s += TIMES.touch_s
+    held = await one.lease()
+    await one.settle()
+    assert not await one.sharing.is_alone(held, is_question=True)
+    world.clock.now_s += TIMES.touch_s
+    await other.call()
+    (row,) = world.store.rows.values()
+    assert row.until_s == world.clock() + TIMES.keep_s
+
+
+async def test_a_replica_is_alone_with_a_session_until_another_one_has_come_by_it() -> None:
+    world = World()
+    one, other = world.replica(), world.replica()
+    held = await one.lease()
+    commands = world.store.commands
+    assert await one.sharing.is_alone(held, is_question=False)
+    assert world.store.commands == commands  # a log message is not worth a command each
+    await other.call()
+    assert not await one.sharing.is_alone(held, is_question=True)
+    assert not await one.sharing.is_alone(held, is_question=False)
+    world.store.is_down = True
+    assert not await one.sharing.is_alone(held, is_question=True)
+    alone = await one.lease(KEY._replace(affinity="opened without the store"))
+    assert await one.sharing.is_alone(alone, is_question=True)
+
+
 async def test_an_entry_that_was_put_under_another_name_is_not_taken() -> None:
     world = World()
     one = world.replica()
