@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, Self, cast
 
@@ -28,7 +28,7 @@ _DRAIN_S: Final = 0.5
 """How long after the end of a process its last words may arrive, when something that it started holds its stdout."""
 
 _SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
-_STDIN, _STDOUT = 0, 1
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
 
 Output = Callable[[int, bytes], None]
 """Takes what a process wrote: the descriptor, and the bytes."""
@@ -114,6 +114,22 @@ class Child(asyncio.SubprocessProtocol):
             return False
         cast(asyncio.WriteTransport, stdin).write(data)
         return True
+
+    def pause_reading(self) -> None:
+        """Read nothing of what it writes, for now."""
+        for stream in self._outputs():
+            stream.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read on."""
+        for stream in self._outputs():
+            stream.resume_reading()
+
+    def _outputs(self) -> Iterator[asyncio.ReadTransport]:
+        streams = (None if self._process is None else self._process.get_pipe_transport(fd) for fd in (_STDOUT, _STDERR))
+        for stream in streams:
+            if stream is not None and not stream.is_closing():
+                yield cast(asyncio.ReadTransport, stream)
 
     async def stop(self) -> None:
         """End it and all that it started; returns when that is so, within five seconds. May be called twice."""

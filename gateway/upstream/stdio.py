@@ -24,6 +24,7 @@ from gateway.upstream.pipe import Hearer
 from gateway.upstream.piped_answer import PipedAnswer
 from gateway.upstream.server_log import ServerLog
 from gateway.upstream.transport import Answer
+from gateway.upstream.turn_by_turn import TurnByTurn
 from gateway.wire.jsonrpc import JsonObject
 
 log = structlog.get_logger()
@@ -31,6 +32,7 @@ log = structlog.get_logger()
 _PATIENCE_S: Final = 1.0
 _INHERITED: Final = frozenset({"HOME", "LANG", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"})
 _STDOUT: Final = 1
+_STDERR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +137,8 @@ class StdioPipe:
         self._hearer = hearer
         self._log = server_log
         self._crashes = crashes
-        self._output = Lines(max_message_bytes)
-        self._errors = server_log.lines()
+        self._streams = {_STDOUT: Lines(max_message_bytes), _STDERR: server_log.lines()}
+        self._unread = TurnByTurn(self._take, self._pause, self._resume)
         self._child: Child | None = None
         self._started_s = 0.0
         self._is_closing = False
@@ -150,7 +152,7 @@ class StdioPipe:
     async def start(self, order: JsonObject) -> None:
         """Start the process. Raises CannotStart."""
         self._started_s = asyncio.get_running_loop().time()
-        self._child = await Child.start(self._name, order, self._take, self._end)
+        self._child = await Child.start(self._name, order, self._unread.add, self._ended)
         log.info("server started", upstream=self._name, pid=self.pid)
 
     async def send(self, message: bytes, _headers: Mapping[str, str]) -> Answer | None:
@@ -166,12 +168,22 @@ class StdioPipe:
             await self._child.stop()
 
     def _take(self, descriptor: int, data: bytes) -> None:
+        for line in self._streams[descriptor].feed(data):
+            self._read(descriptor, line)
+
+    def _read(self, descriptor: int, line: Line) -> None:
         if descriptor == _STDOUT:
-            for line in self._output.feed(data):
-                self._hear(line)
+            self._hear(line)
         else:
-            for line in self._errors.feed(data):
-                self._log.write("stderr", line)
+            self._log.write("stderr", line)
+
+    def _pause(self) -> None:
+        if self._child is not None:
+            self._child.pause_reading()
+
+    def _resume(self) -> None:
+        if self._child is not None:
+            self._child.resume_reading()
 
     def _hear(self, line: Line) -> None:
         if isinstance(line, Overlong):
@@ -182,11 +194,13 @@ class StdioPipe:
         else:
             self._log.write("stdout", line)
 
+    def _ended(self, child: Child) -> None:
+        self._unread.when_empty(lambda: self._end(child))
+
     def _end(self, child: Child) -> None:
-        for line in self._output.close():
-            self._hear(line)
-        for line in self._errors.close():
-            self._log.write("stderr", line)
+        for descriptor, lines in self._streams.items():
+            for line in lines.close():
+                self._read(descriptor, line)
         log.info("server ended", upstream=self._name, pid=child.pid, how=child.fate, was_asked=self._is_closing)
         is_done = self._has_spoken and child.exit_code == 0
         if not self._is_closing and not is_done:

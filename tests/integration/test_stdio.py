@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.round_client import EVERYTHING, notified
+from tests.support.round_client import EVERYTHING, RoundClient, notified
+from tests.support.running_gateway import running_gateway
 from tests.support.stdio import StdioServer, facts, heard, output, served
 
 # --- the way there ---
@@ -118,6 +119,20 @@ async def test_a_talkative_server_does_not_flood_the_log(tmp_path: Path) -> None
     async with served(StdioServer(tmp_path)) as (gateway, client):
         assert (await client.call("noise", {"text": "line", "lines": 5000})).text == "quiet"
         assert len(output(gateway, "stdout")) == 100
+
+
+async def test_a_server_that_floods_its_output_is_served_and_delays_no_other(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = StdioServer(tmp_path / "other")
+    flooding = StdioServer(tmp_path)
+    upstreams = {"flooding": flooding.configured(), "other": other.configured()}
+    async with running_gateway(upstreams=upstreams) as gateway, RoundClient(gateway.url, capabilities={}) as client:
+        assert (await client.call("flooding__flood", {"text": "x"})).text == "flooding"
+        for number in range(20):
+            assert (await client.call("other__echo", {"text": str(number)})).text == str(number)
+        assert (await client.call("flooding__echo", {"text": "hi"})).text == "hi"
+        assert len(output(gateway, "stdout")) + len(output(gateway)) == 100
+    assert flooding.alive == []
 
 
 async def test_secrets_do_not_get_into_the_log(tmp_path: Path) -> None:

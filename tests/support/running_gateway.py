@@ -103,7 +103,10 @@ class RunningGateway:
 def settings_of(upstreams: Mapping[str, Mapping[str, Any]], changes: Mapping[str, Any]) -> Settings:
     """Settings that make tests quick, with changes section by section."""
     sections = {**_QUICK, **changes}
-    merged = {name: {**_QUICK.get(name, {}), **section} for name, section in sections.items()}
+    merged = {
+        name: {**_QUICK.get(name, {}), **section} if isinstance(section, Mapping) else section
+        for name, section in sections.items()
+    }
     return Settings.model_validate({**merged, "upstreams": upstreams})
 
 
@@ -113,7 +116,7 @@ async def running_gateway(
     *,
     upstream: Mapping[str, Any] | None = None,
     upstreams: Mapping[str, Mapping[str, Any]] | None = None,
-    **sections: Mapping[str, Any],
+    **sections: Any,
 ) -> AsyncIterator[RunningGateway]:
     """Serve until the block is left. Nothing unforeseen may happen meanwhile.
 
@@ -121,7 +124,7 @@ async def running_gateway(
         server: a legacy server, which becomes the upstream `docs`.
         upstream: more configuration of it.
         upstreams: several, in place of the one.
-        sections: configuration by section.
+        sections: configuration by section, or by key.
     """
     docs = {} if server is None else {"docs": {"url": server.url, "era": "legacy", **(upstream or {})}}
     settings = settings_of({**docs, **(upstreams or {})}, sections)
