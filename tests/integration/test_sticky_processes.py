@@ -5,10 +5,14 @@ from collections import Counter
 from typing import Any
 
 import httpx
+import pytest
 
+from tests.support.asking_server import AskingServer, Call
+from tests.support.asking_tools import ELICIT, FORM, filled
 from tests.support.messages import good_request
 from tests.support.redis_server import RedisServer
 from tests.support.replicas import Replicas
+from tests.support.round_client import RoundClient
 from tests.support.round_robin import RoundRobin
 from tests.support.scripted import ScriptedUpstream, Wire
 
@@ -63,3 +67,33 @@ async def test_what_a_session_holds_survives_kills_and_rolling_restarts() -> Non
                 await replica.start()
             await converse_all(9)
             assert len(upstream.sessions) == len(CONVERSATIONS) == len(upstream.received("initialize"))
+
+
+@pytest.mark.parametrize("event_ids", [True, False], ids=["resumed", "lost"])
+async def test_a_session_outlives_a_suspended_call_whose_replica_dies(event_ids: bool) -> None:
+    async with AskingServer(event_ids=event_ids) as server, RedisServer() as redis:
+        sessions: list[object] = []
+
+        @server.tool
+        async def greet(call: Call) -> str:
+            sessions.append(call.session)
+            return str((await call.ask(ELICIT, FORM))["content"]["name"])
+
+        docs: dict[str, Any] = {"url": server.url, "era": "legacy", "sessions": {"reuse": "sticky"}}
+        async with (
+            Replicas(redis.url, server.url, count=2, upstreams={"docs": docs}) as (one, other),
+            RoundClient(other.url) as client,
+        ):
+            asked = await client.call("greet", url=one.url)
+            await one.kill()
+            ended = await client.call("greet", answers={"elicitation_1": filled("Ada")}, state=asked.state)
+            if event_ids:
+                assert ended.text == "Ada"
+            else:
+                assert ended.error["data"] == {"reason": "lost"}
+                await server.until(lambda: not server.running)
+            again = await client.call("greet")
+            done = await client.call("greet", answers={"elicitation_1": filled("Bob")}, state=again.state)
+            assert done.text == "Bob"
+            assert sessions[0] is sessions[1]
+            assert server.deleted == []
