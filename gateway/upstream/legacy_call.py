@@ -184,7 +184,7 @@ class LegacyCall:
         return await self._go_on(Answered(leg, is_delivered=is_posted), leg_ended, on_posted)
 
     async def _has_gone_on(self) -> bool:
-        """Whether the server has gone on since it asked what is open: it has answered the call, or asked for more."""
+        """Whether the server has gone on since it asked what is open: it answered the call, asked more, or is gone."""
         self._has_news = asyncio.Event()
         self._resumption.wanted.set()
         try:
@@ -199,7 +199,7 @@ class LegacyCall:
     ) -> Ending:
         for command in self._take_in(answered):
             await self._do(command)
-        if not answered.is_delivered:
+        if not (answered.is_delivered or self.exchange.is_closed):
             self._background.run(self._tell_posted(on_posted))
         self._touch()
         return await leg_ended
@@ -303,6 +303,8 @@ class LegacyCall:
             raise
         finally:
             self._end_gathering()
+            if self._has_news is not None:
+                self._has_news.set()
             self.holds_session = False
             self.session.is_suspect |= not self._has_responded
             if self._has_responded or self._outbox.is_empty:
@@ -342,6 +344,7 @@ class LegacyCall:
 
     async def _read(self, stream: Answer) -> UpstreamError | None:
         """Read a stream to the response or to its end; say how it broke, if it did not end in order."""
+        self._resumption.follow(stream)
         try:
             async for event in stream.events():
                 is_repeated = self._resumption.has_seen(event)

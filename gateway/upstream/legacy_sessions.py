@@ -185,17 +185,19 @@ class LegacySessions:
         """Be done with a session that another replica opened."""
         await session.close()
 
-    async def adopt(self, wanted: Wanted, session_id: str, negotiated: Negotiated) -> LegacySession:
-        """Go on in a session that another replica opened, for one call; give it back with `release`."""
+    def adopt(self, wanted: Wanted, session_id: str, negotiated: Negotiated) -> LegacySession:
+        """Go on in a session that another replica opened, for one call; give it back with `release`.
+
+        Its GET stream is read when `listen` is called: it may begin with what nobody has heard, which is for the call.
+        """
         session = self.revive(wanted, session_id, negotiated)
         self._pool.adopt(session)
-        session.listener = Listener(session)
-        try:
-            await session.listener.opened()
-        except BaseException:
-            self._pool.release(session, clean=False)
-            raise
         return session
+
+    async def listen(self, session: LegacySession) -> None:
+        """Read the GET stream of a session that was adopted; return when it is open, or is not to be had."""
+        session.listener = Listener(session)
+        await session.listener.opened()
 
     @property
     def attempts(self) -> int:

@@ -64,12 +64,17 @@ class Recovery:
             wanted: whose session it is.
             recorded: its answers so far, if it may be made again.
         """
-        session = await self._sessions.adopt(wanted, point.session_id or "", _negotiated(point))
+        session = self._sessions.adopt(wanted, point.session_id or "", _negotiated(point))
         names = self._options.question_names.get(request.target or "", ())
         exchange = Exchange(request.method, point.request_id, leg, names=names, recorded=recorded)
         call = LegacyCall(session, exchange, {}, self._options.calls, self._background, self._release)
         call.stand_at(point)
         session.hearing.attach(point.request_id, call.hear_aside)
+        try:
+            await self._sessions.listen(session)
+        except BaseException:
+            self._release(call, False)
+            raise
         return call
 
     def end(self, point: RecoveryPoint, wanted: Wanted) -> None:

@@ -36,6 +36,7 @@ class Resumption:
     def __init__(self, session: LegacySession) -> None:
         self.has_begun = self.has_heard = False
         self._session = session
+        self._stream: Answer | None = None
         self._last_event_id: str | None = None
         self._heard_id: str | None = None
         self._retry_ms: int | None = None
@@ -61,13 +62,18 @@ class Resumption:
 
     @property
     def heard_id(self) -> str | None:
-        """The last event that was heard: from there another process could go on."""
-        return self._heard_id or self._last_event_id
+        """The last event that was heard: from there another process could go on.
+
+        An event without a message is not heard, but it may have an id (2025-11-25 begins a stream with one).
+        """
+        begun = None if self._stream is None else self._stream.last_event_id
+        return self._heard_id or begun or self._last_event_id
 
     @property
     def retry_ms(self) -> int | None:
         """The reconnection time that the server asked for."""
-        return self._retry_ms
+        begun = None if self._stream is None else self._stream.retry_ms
+        return self._retry_ms if begun is None else begun
 
     def start_at(self, event_id: str | None, retry_ms: int | None) -> None:
         """Be where another process left off."""
@@ -79,14 +85,18 @@ class Resumption:
         if event.id is None:
             return False
         self._heard_id = event.id
-        self._retry_ms = event.retry_ms if event.retry_ms is not None else self._retry_ms
         self._seen[event.id] = None
         if len(self._seen) > _MOST_SEEN:
             del self._seen[next(iter(self._seen))]
         return event.id in self._before
 
+    def follow(self, stream: Answer) -> None:
+        """This stream is read from now on."""
+        self._stream = stream
+
     def note(self, stream: Answer) -> None:
         """Remember where a stream ended."""
+        self._stream = None
         if stream.last_event_id is not None and stream.last_event_id != self._last_event_id:
             self._last_event_id = stream.last_event_id
             self._attempts = 0

@@ -26,11 +26,15 @@ class Stream:
 
     Args:
         name: prefix of its event ids; None: events have none.
+
+    Attributes:
+        repeats: whether a reader that picks it up gets all of it once more, as some servers' stores have it.
     """
 
     def __init__(self, name: str | None) -> None:
         self.name = name
         self.is_ended = False
+        self.repeats = False
         self.readers = 0
         self._messages: list[bytes] = []
         self._wake = asyncio.Event()
@@ -56,8 +60,10 @@ class Stream:
         self._cuts += 1
         self._wake.set()
 
-    async def pump(self, response: web.StreamResponse, start: int = 0, *, prime: bool = True) -> None:
-        """Carry the stream from an event on, until it ends or is cut."""
+    async def pump(
+        self, response: web.StreamResponse, start: int = 0, *, prime: bool = True, most: int | None = None
+    ) -> None:
+        """Carry the stream from an event on, until it ends or is cut, or so many messages have been carried."""
         cuts, position = self._cuts, start
         if prime and self.name is not None:
             await response.write(f"retry: 10\nid: {self.name}-{start}\ndata:\n\n".encode())
@@ -65,9 +71,11 @@ class Stream:
         try:
             while True:
                 for event in self._events(position):
+                    if position - start == most:
+                        return
                     await response.write(event)
                     position += 1
-                if self.is_ended or self._cuts != cuts:
+                if self.is_ended or self._cuts != cuts or position - start == most:
                     return
                 self._wake.clear()
                 await self._wake.wait()

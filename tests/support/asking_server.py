@@ -10,14 +10,16 @@ It keeps sessions, gives its requests the ids 0, 1, 2 and so on in each of them,
 as the SDKs' stateful servers do; `notifications/cancelled` and DELETE end a call. Options: `version` that it
 negotiates; `correlated`: whether questions travel on the stream of their call or on the session's GET stream, where
 they are lost if nobody listens; `json_replies`: answers a POST with JSON (then never correlated); `event_ids`: streams
-can be picked up with `Last-Event-ID`. Without `with_sessions` it has no sessions to answer in.
+can be picked up with `Last-Event-ID`; `polled`: that too, and each response that carries a stream ends after one
+message, that to the POST before any. Without `with_sessions` it has no sessions to answer in.
 
 What tests look at: `executions` by the argument `key` (or the tool's name), `answers`, `cancelled`, `deleted`,
-`sessions`, `running`. `await server.until(condition)` waits for any of it, with a bound. A tool that raises anything
+`resumptions`, `sessions`, `running`. `await server.until(condition)` waits for any of it, with a bound. A tool that raises anything
 but `RpcError` fails the test when the block is left.
 """
 
 import asyncio
+import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -72,20 +74,24 @@ class AskingServer:
         correlated: bool = True,
         json_replies: bool = False,
         event_ids: bool = False,
+        polled: bool = False,
         with_sessions: bool = True,
     ) -> None:
         self.version = version
         self.correlated = correlated and not json_replies
         self.json_replies = json_replies
-        self.event_ids = event_ids
+        self.event_ids = event_ids or polled
+        self.polled = polled
         self.with_sessions = with_sessions
         self.tools: dict[str, Handler] = {}
         self.prompts: dict[str, Handler] = {}
         self.resources: dict[str, Handler] = {}
         self.listing: Handler | None = None
+        self.annotations: dict[str, JsonObject] = {}
         self.executions: Counter[str] = Counter()
         self.sessions: dict[str, Session] = {}
         self.deleted: list[str] = []
+        self.resumptions = 0
         self.cancelled: list[RequestId] = []
         self.answers: list[Answer] = []
         self.unheard: list[JsonObject] = []
@@ -171,7 +177,8 @@ class AskingServer:
         stream = session.streams.get(name)
         if stream is None:
             return web.Response(status=400)
-        return await self._carry(http, stream, int(position))
+        self.resumptions += 1
+        return await self._carry(http, stream, 0 if stream.repeats else int(position), most=1 if self.polled else None)
 
     async def _delete(self, http: web.Request) -> web.StreamResponse:
         session = self._session_of(http)
@@ -214,7 +221,7 @@ class AskingServer:
         session.calls[call.id] = task
         task.add_done_callback(lambda done: self._finished(call, done))
         if not self.json_replies:
-            return await self._carry(http, stream)
+            return await self._carry(http, stream, most=0 if self.polled else None)
         await asyncio.wait([task])
         return _json(decode(stream.last)) if stream.last else web.Response(status=500)
 
@@ -238,7 +245,7 @@ class AskingServer:
         if method == "tools/list":
             if self.listing is not None:
                 await self.listing(call)
-            return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in self.tools]}
+            return {"tools": [self._listed(name) for name in self.tools]}
         if method == "ping":
             return {}
         if method == "logging/setLevel":
@@ -252,6 +259,10 @@ class AskingServer:
         await self._tell()
         result = await handler(call)
         return result if isinstance(result, dict) else {"content": [{"type": "text", "text": str(result)}]}
+
+    def _listed(self, tool: str) -> JsonObject:
+        listed: JsonObject = {"name": tool, "inputSchema": {"type": "object"}}
+        return {**listed, "annotations": self.annotations[tool]} if tool in self.annotations else listed
 
     # --- what is not a call ---
 
@@ -271,10 +282,13 @@ class AskingServer:
                 task.cancel()
         await self._tell()
 
-    async def _carry(self, http: web.Request, stream: Stream, start: int = 0) -> web.StreamResponse:
+    async def _carry(
+        self, http: web.Request, stream: Stream, start: int = 0, *, most: int | None = None
+    ) -> web.StreamResponse:
         carrier = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await carrier.prepare(http)
-        await stream.pump(carrier, start)
+        with contextlib.suppress(ConnectionResetError):  # who listened has gone; the stream outlives that
+            await carrier.prepare(http)
+            await stream.pump(carrier, start, most=most)
         return carrier
 
     async def _tell(self) -> None:
