@@ -86,12 +86,12 @@ class Entry:
         """What the entry says of its transport: stdio, http or sse."""
         for key in _TYPES:
             said = entry.get(key)
-            kind = said.lower() if isinstance(said, str) else said
+            kind = said.lower() if isinstance(said, str) else ""
             if kind in _HTTP:
                 return "http"
             if kind in ("stdio", "sse"):
                 return kind
-            if kind not in (None, "auto", "local", "remote"):
+            if said is not None and kind not in ("auto", "local", "remote"):
                 allowed = "stdio, http, streamable-http, sse"
                 problem = self._document.problem((*self._path, key), "no transport of ours", "", allowed, "remove it")
                 self.problems.append(problem)
