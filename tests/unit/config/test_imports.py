@@ -396,6 +396,48 @@ def test_what_is_written_is_a_configuration_of_the_same_servers_without_their_se
         assert list(upstream.headers) == list(theirs.get("headers", {}))
 
 
+junk = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=6)
+    | st.sampled_from(["http", "sse", "stdio", URL, "a\nb"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=5,
+)
+KEYS = (
+    "command",
+    "args",
+    "env",
+    "url",
+    "serverUrl",
+    "headers",
+    "type",
+    "transport",
+    "cwd",
+    "disabled",
+    "tools",
+    "envFile",
+)
+
+
+@given(
+    st.dictionaries(st.text(max_size=4), st.dictionaries(st.sampled_from(KEYS), junk, max_size=4) | junk, max_size=2),
+    junk,
+)
+def test_whatever_a_file_holds_it_is_imported_or_refused_in_lines(servers: dict[str, Any], inputs: Any) -> None:
+    for name, entry in servers.items():
+        if isinstance(entry, dict) and not {"command", "url"} & entry.keys():
+            servers[name] = {**entry, "command": "uvx"}
+    try:
+        found = imported(servers, inputs=inputs)
+    except ConfigError as error:
+        assert all("\n" not in str(problem) for problem in error.problems)
+    else:
+        assert all("\n" not in note for note in found.notes)
+        assert settings(found).upstreams
+
+
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30))
 def test_a_plain_text_comes_through_as_it_is(text: str) -> None:
     found = imported({"docs": {"command": "uvx", "args": ["x", text], "env": {"A": text}}})
