@@ -12,6 +12,7 @@ import yaml
 from gateway.config.addresses import is_every_address, is_loopback
 from gateway.config.model import Settings, Upstream
 from gateway.config.review_merging import merging_warnings
+from gateway.config.review_sessions import session_warnings
 from gateway.config.values import duration_text
 
 _DESCRIPTORS_EACH: Final = 2
@@ -31,7 +32,8 @@ def warnings(settings: Settings, *, descriptors: int | None = None) -> tuple[str
         descriptors: how many files the process may have open; None if nothing bounds them.
     """
     beyond = () if descriptors is None else _descriptor_warnings(settings, descriptors)
-    return (*_server_warnings(settings), *_upstream_warnings(settings), *merging_warnings(settings), *beyond)
+    own = (*_server_warnings(settings), *_upstream_warnings(settings), *session_warnings(settings))
+    return (*own, *merging_warnings(settings), *beyond)
 
 
 def rounds_allowed(settings: Settings, descriptors: int) -> int:

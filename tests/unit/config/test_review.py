@@ -27,6 +27,8 @@ def several(docs: dict[str, Any], git: dict[str, Any], **sections: Any) -> dict[
 API_KEY = {"type": "api_key", "keys": [{"name": "alice", "sha256": DIGEST}]}
 SECRET = {"headers": {"Authorization": "Bearer topsecret"}}
 STDIO = {"url": None, "command": "sh"}
+STICKY = {"sessions": {"reuse": "sticky"}}
+SHARED = {"keys": KEY, "store": "redis://redis.example.com:6379/0"}
 EVERYWHERE = {"host": "0.0.0.0", "allowed_hosts": ["mcp.example.com"]}
 
 
@@ -44,6 +46,12 @@ EVERYWHERE = {"host": "0.0.0.0", "allowed_hosts": ["mcp.example.com"]}
         configured(server=EVERYWHERE),
         configured(prefix="always", partial="fail", page_size=10),
         configured({"tools": {"rename": {"a": "b", "b": "a"}, "describe": {"b": "Ours"}}}),
+        configured(STICKY),
+        configured(STICKY, state=SHARED),
+        configured(STICKY, server=EVERYWHERE, auth=API_KEY),
+        configured(STICKY | {"auth": {"type": "passthrough"}}, server=EVERYWHERE),
+        configured(STICKY | STDIO),
+        configured(STDIO, state=SHARED),
         several({}, {}),
         several({}, {}, partial="fail", list_timeout="1s", page_size=10),
     ],
@@ -55,6 +63,9 @@ def test_ordinary_configuration_is_no_reason_to_warn(quiet: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     ("suspicious", "warning"),
     [
+        (configured(STICKY, server=EVERYWHERE), "upstreams.docs.sessions.reuse: sticky while auth.type is none"),
+        (configured(STICKY | STDIO, state=SHARED), "upstreams.docs.sessions.reuse: sticky, but sessions of this kind"),
+        (configured(STICKY | {"transport": "sse"}, state=SHARED), "upstreams.docs.sessions.reuse: sticky, but"),
         (configured(state={}), "state.keys: none, so a key is made at each start"),
         (configured(server={"host": "0.0.0.0"}), "server.allowed_hosts: none while bound to 0.0.0.0"),
         (configured(server={"host": "::"}), "server.allowed_hosts: none while bound to ::"),

@@ -1,10 +1,13 @@
 """gateway.core.affinity: which of its sessions a client means."""
 
+import json
+
 import pytest
 
 from gateway.core.affinity import LONGEST, affinity_of, affinity_to
 from gateway.core.front_door import Headers
 from gateway.core.principal import ANONYMOUS, Caller
+from gateway.core.relay import caller_members, to_caller
 from gateway.errors import ProtocolError
 
 NAME = b"x-conversation"
@@ -38,6 +41,11 @@ def test_what_cannot_name_a_session_is_refused_and_never_shown(values: tuple[byt
         found(*values)
     assert (caught.value.status, caught.value.data) == (400, None)
     assert "caf" not in caught.value.message
+
+
+def test_a_relayed_retry_means_the_session_that_it_meant_where_it_landed() -> None:
+    caller = Caller(ANONYMOUS, "Bearer x", {"x-one": "1"})
+    assert to_caller(json.loads(json.dumps(caller_members(caller)))) == caller
 
 
 def test_each_upstream_looks_at_its_own_header() -> None:
