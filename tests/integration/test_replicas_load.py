@@ -1,106 +1,116 @@
-"""Three replicas behind a balancer that knows nothing of rounds: every retry lands where it lands.
+"""Three replicas under load, behind a balancer that knows nothing of rounds, while things happen to them.
 
-`REPLICA_CALLS` makes as many calls in place of the usual number.
+`REPLICA_CALLS` makes as many calls in place of the usual number, `REPLICA_ROUNDS` has things happen so many times.
 """
 
 import asyncio
-import itertools
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
-import pytest
-
-from tests.support.asking_server import AskingServer, Call
-from tests.support.asking_tools import ELICIT, FORM
-from tests.support.redis_server import RedisServer
-from tests.support.replicas import Replicas
-from tests.support.round_client import RoundClient
-from tests.support.round_robin import RoundRobin
-from tests.support.steadfast import Steadfast
+from tests.support.asking_server import AskingServer
+from tests.support.cluster import Cluster, calls_until, cluster, keys
 
 IN_FLIGHT = 64
 CALLS = int(os.environ.get("REPLICA_CALLS", "1000"))
+ROUNDS = int(os.environ.get("REPLICA_ROUNDS", "1"))
 
 
 @asynccontextmanager
-async def cluster(
-    *, event_ids: bool = False, **sections: Any
-) -> AsyncIterator[tuple[AskingServer, RedisServer, Replicas, Steadfast]]:
-    """A server, three replicas on one Redis, and a client in front of them; `sections` is configuration."""
-    async with AskingServer(event_ids=event_ids) as server, RedisServer() as redis:
-
-        @server.tool
-        async def twice(call: Call) -> str:
-            await call.ask(ELICIT, FORM)
-            await call.ask(ELICIT, FORM)
-            return "done"
-
-        async with Replicas(redis.url, server.url, **sections) as replicas, RoundRobin(replicas.bases) as balancer:
-            async with RoundClient(f"{balancer.url}/mcp", wait_s=60) as client:
-                yield server, redis, replicas, Steadfast(client)
+async def under_load(on: Cluster) -> AsyncIterator[None]:
+    """Calls are made for as long as the block lasts, and come to their ends; then nothing is left over."""
+    is_over = asyncio.Event()
+    calls = asyncio.ensure_future(calls_until(is_over, on.clients.values(), IN_FLIGHT // len(on.clients)))
+    try:
+        await on.made(IN_FLIGHT)
+        yield
+    finally:
+        is_over.set()
+        await calls
+    on.check()
+    await on.at_rest()
 
 
-def keys(count: int) -> list[str]:
-    return [f"call-{number}" for number in range(count)]
-
-
-def keys_until(event: asyncio.Event) -> Iterator[str]:
-    """Keys for as many calls as can be made until something has happened."""
-    return itertools.takewhile(lambda _: not event.is_set(), (f"call-{number}" for number in itertools.count()))
-
-
-def never_twice(server: AskingServer) -> None:
-    """No call was made twice, and nothing was answered twice."""
-    assert not {key: count for key, count in server.executions.items() if count > 1}
-    assert not [answer for answer in server.answers if not answer.was_awaited]
+def ends(on: Cluster, name: str) -> Counter[str]:
+    return on.clients[name].tally.ends
 
 
 async def test_a_thousand_calls_of_two_rounds_each() -> None:
-    async with cluster() as (server, _redis, _replicas, client):
-        await client.calls("twice", keys(CALLS), IN_FLIGHT)
-        assert client.tally.ends == {"done": CALLS}, client.tally.failures[:3]
-        assert server.executions == Counter(keys(CALLS))
-        never_twice(server)
+    async with cluster(docs=AskingServer()) as on:
+        await on.clients["docs"].calls("twice", keys(CALLS), IN_FLIGHT)
+        assert ends(on, "docs") == {"done": CALLS}, on.clients["docs"].tally.failures[:3]
+        assert on.servers["docs"].executions == Counter(keys(CALLS))
+        on.check()
+        assert (await on.redis.commands())["xadd"] > CALLS, "most retries landed on another replica"
+        assert min(on.balancer.served.values()) > CALLS / 2
+        await on.at_rest()
 
 
-async def kill_one_after_the_other(replicas: Replicas) -> None:
-    """Kill each replica, and start it again: every few seconds one."""
-    for replica in replicas:
-        await asyncio.sleep(1.5)  # calls are made meanwhile
-        await replica.kill()
-        await asyncio.sleep(0.5)
-        await replica.start()
-
-
-@pytest.mark.parametrize("event_ids", [True, False], ids=["with event ids", "without"])
-async def test_replicas_are_killed_while_calls_are_made(event_ids: bool) -> None:
-    async with cluster(event_ids=event_ids) as (server, _redis, replicas, client):
-        killed = asyncio.Event()
-        calls = asyncio.ensure_future(client.calls("twice", keys_until(killed), IN_FLIGHT))
-        await kill_one_after_the_other(replicas)
-        killed.set()
-        await calls
-        ends = client.tally.ends
-        assert ends["failed"] == 0, client.tally.failures[:3]
-        assert (ends["lost"] == 0) is event_ids, ends
-        assert ends["done"] > ends["lost"] + ends["unknown"]
-        never_twice(server)
+async def test_replicas_are_killed_one_after_the_other() -> None:
+    servers = {
+        "resumable": AskingServer(event_ids=True),
+        "polled": AskingServer(polled=True),
+        "plain": AskingServer(),
+    }
+    async with cluster(**servers) as on:
+        async with under_load(on):
+            for replica in on.replicas * ROUNDS:
+                await on.made(100)
+                await replica.kill()
+                await on.made(20)
+                await replica.start()
+        for name, server in servers.items():
+            has_event_ids = name != "plain"
+            assert (ends(on, name)["lost"] == 0) is has_event_ids, ends(on, name)
+            assert (server.resumptions > 0) is has_event_ids
+            assert ends(on, name)["done"] > ends(on, name)["lost"] + ends(on, name)["unknown"]
+            await server.until(lambda server=server, name=name: len(server.running) <= ends(on, name)["unknown"])
 
 
 async def test_a_rolling_restart_fails_no_call() -> None:
-    server = {"lame_duck": "500ms", "drain": "3s"}
-    async with cluster(event_ids=True, server=server) as (upstream, _redis, replicas, client):
-        restarted = asyncio.Event()
-        calls = asyncio.ensure_future(client.calls("twice", keys_until(restarted), IN_FLIGHT))
-        for replica in replicas:
-            replica.terminate()
-            assert await replica.ended() == 0
-            await replica.start()
-        restarted.set()
-        await calls
-        assert list(client.tally.ends) == ["done"], client.tally.failures[:3]
-        assert client.tally.ends["done"] == len(upstream.executions)
-        never_twice(upstream)
+    options = {"server": {"lame_duck": "500ms", "drain": "3s"}}
+    servers = {"resumable": AskingServer(event_ids=True), "polled": AskingServer(polled=True)}
+    async with cluster(options=options, **servers) as on:
+        async with under_load(on):
+            for replica in on.replicas * ROUNDS:
+                replica.terminate()
+                assert await replica.ended() == 0
+                await replica.start()
+        for name, server in servers.items():
+            assert ends(on, name) == {"done": server.executions.total()}
+
+
+async def test_the_store_is_stopped_and_started_and_no_call_is_lost() -> None:
+    async with cluster(plain=AskingServer(), resumable=AskingServer(event_ids=True)) as on:
+        async with under_load(on):
+            for _ in range(ROUNDS):
+                await on.redis.stop()
+                for replica in on.replicas:
+                    await replica.until(store="down", ready=True)
+                plain = [on.http.call("hello", url=f"{base}/mcp/plain") for base in on.replicas.bases]
+                assert [reply.text for reply in await asyncio.gather(*plain)] == ["hello"] * 3
+                await on.redis.start()
+                for replica in on.replicas:
+                    await replica.until(store="up")
+                await on.made(IN_FLIGHT)
+        for name, server in on.servers.items():
+            assert ends(on, name).total() == server.executions.total() - (3 * ROUNDS if name == "plain" else 0)
+            assert set(ends(on, name)) == {"done"}, ends(on, name)
+            assert on.clients[name].tally.turned_away > 0
+
+
+async def test_a_replica_stands_still_and_wakes_and_no_call_has_two_owners() -> None:
+    async with cluster(resumable=AskingServer(event_ids=True)) as on:
+        server = on.servers["resumable"]
+        async with under_load(on):
+            for replica in on.replicas[:ROUNDS]:
+                before = server.resumptions
+                replica.stop()
+                await server.until(lambda before=before: server.resumptions > before)
+                await on.made(50)
+                replica.go_on()
+                await replica.until(ready=True)
+                await on.made(50)
+        assert ends(on, "resumable") == {"done": server.executions.total()}
+        assert not server.cancelled

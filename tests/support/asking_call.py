@@ -97,6 +97,16 @@ class Question:
     answer: "asyncio.Future[JsonObject]"
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A response that a client posted."""
+
+    session: str
+    id: RequestId
+    body: JsonObject
+    was_awaited: bool
+
+
 class Call:
     """What a tool, prompt or resource of the server is given.
 

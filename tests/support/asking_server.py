@@ -14,8 +14,8 @@ can be picked up with `Last-Event-ID`; `polled`: that too, and each response tha
 message, that to the POST before any. Without `with_sessions` it has no sessions to answer in.
 
 What tests look at: `executions` by the argument `key` (or the tool's name), `answers`, `cancelled`, `deleted`,
-`resumptions`, `sessions`, `running`. `await server.until(condition)` waits for any of it, with a bound. A tool that raises anything
-but `RpcError` fails the test when the block is left.
+`resumptions`, `sessions`, `running`. `await server.until(condition)` waits for any of it, with a bound. A tool that
+raises anything but `RpcError` fails the test when the block is left.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from gateway.wire.jsonrpc import Json, JsonObject, RequestId, decode, encode, error_object, error_response, response
-from tests.support.asking_call import Call, Question, RpcError, Stream
+from tests.support.asking_call import Answer, Call, Question, RpcError, Stream
 
 __all__ = ["AskingServer", "Call", "RpcError", "Session"]
 
@@ -52,16 +52,6 @@ class Session:
     pending: dict[RequestId, Question] = field(default_factory=dict)
     calls: dict[RequestId, "asyncio.Task[None]"] = field(default_factory=dict)
     streams: dict[str, Stream] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A response that a client posted."""
-
-    session: str
-    id: RequestId
-    body: JsonObject
-    was_awaited: bool
 
 
 class AskingServer:

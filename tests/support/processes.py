@@ -7,6 +7,7 @@ the reports of failed tests show it.
 import json
 import os
 import queue
+import random
 import socket
 import subprocess
 import sys
@@ -87,6 +88,18 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def stable_port() -> int:
+    """A port for what is started on it several times: none of those from which outgoing connections get theirs."""
+    while True:
+        port = random.randrange(20_000, 32_000)  # noqa: S311 -- no secret
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def _follow(stream: IO[str], process: Process, fresh: "queue.Queue[str | None]") -> None:

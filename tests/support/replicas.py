@@ -19,7 +19,7 @@ import aiohttp
 import yaml
 from cryptography.fernet import Fernet
 
-from tests.support.processes import ROOT, free_port
+from tests.support.processes import ROOT, stable_port
 
 _BOUND_S: Final = 20.0
 
@@ -47,7 +47,7 @@ class Replica:
                 *self._command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True
             )
         async with asyncio.timeout(_BOUND_S), aiohttp.ClientSession() as http:
-            while not await self._is_ready(http):
+            while not await self._is_ready(http):  # noqa: ASYNC110 -- nothing announces it
                 await asyncio.sleep(0.02)
 
     async def kill(self) -> None:
@@ -78,6 +78,12 @@ class Replica:
         async with aiohttp.ClientSession() as http, http.get(f"{self.base}/readyz") as answer:
             return answer.status, await answer.json()
 
+    async def until(self, **told: Any) -> None:
+        """Wait until `/readyz` says so."""
+        async with asyncio.timeout(_BOUND_S):
+            while not told.items() <= (await self.readiness())[1].items():  # noqa: ASYNC110 -- nothing announces it
+                await asyncio.sleep(0.05)
+
     async def _is_ready(self, http: aiohttp.ClientSession) -> bool:
         assert self._process is not None
         assert self._process.returncode is None, self.log.read_text()
@@ -97,17 +103,20 @@ class Replicas(list[Replica]):
 
     Args:
         store: the URL of the store that they share.
-        upstream: the URL of the server behind them.
+        upstream: the URL of the server behind them; or of several, by name.
         count: how many.
         sections: more configuration, by section.
     """
 
-    def __init__(self, store: str, upstream: str, *, count: int = 3, **sections: Mapping[str, Any]) -> None:
+    def __init__(
+        self, store: str, upstream: str | Mapping[str, str], *, count: int = 3, **sections: Mapping[str, Any]
+    ) -> None:
         super().__init__()
         self._folder = tempfile.TemporaryDirectory(prefix="replicas-")
         folder = Path(self._folder.name)
+        urls = {"docs": upstream} if isinstance(upstream, str) else upstream
         config: dict[str, Any] = {
-            "upstreams": {"docs": {"url": upstream, "era": "legacy", "sessions": {"max": 512}}},
+            "upstreams": {name: {"url": url, "era": "legacy", "sessions": {"max": 512}} for name, url in urls.items()},
             "state": {"store": store, "keys": Fernet.generate_key().decode()},
             **sections,
         }
@@ -115,7 +124,7 @@ class Replicas(list[Replica]):
         config["rounds"] = {"gather": "5ms", "gather_max": "50ms", **config.get("rounds", {})}
         path = folder / "gateway.yaml"
         path.write_text(yaml.safe_dump(config))
-        self.extend(Replica(path, free_port(), folder / f"replica-{number}.log") for number in range(count))
+        self.extend(Replica(path, stable_port(), folder / f"replica-{number}.log") for number in range(count))
 
     @property
     def bases(self) -> list[str]:
@@ -123,15 +132,27 @@ class Replicas(list[Replica]):
         return [replica.base for replica in self]
 
     async def __aenter__(self) -> Self:
-        await asyncio.gather(*(replica.start() for replica in self))
+        try:
+            await asyncio.gather(*(replica.start() for replica in self))
+        except BaseException:
+            await self._end()
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for replica in self:
-            await replica.kill()
         if error is not None:  # for the report of the test that fails
             for replica in self:
-                print(replica.log.name, *replica.log.read_text().splitlines()[-60:], sep="\n")
+                print(replica.log.name, *_remarkable(replica.log.read_text())[-60:], sep="\n")
+        await self._end()
+
+    async def _end(self) -> None:
+        for replica in self:
+            await replica.kill()
         self._folder.cleanup()
+
+
+def _remarkable(log: str) -> list[str]:
+    """What a replica printed, without the requests that went well."""
+    return [line for line in log.splitlines() if '"status":200' not in line]

@@ -142,7 +142,8 @@ class RoundClient:
             method, full, request_id=next(self._ids), capabilities=declared, meta=meta, headers=self._authorize(key)
         )
         headers = [(name.decode(), value.decode("latin-1")) for name, value in raw]
-        async with asyncio.timeout(self._wait_s), self._http.post(url or self.url, data=body, headers=headers) as response:
+        posting = self._http.post(url or self.url, data=body, headers=headers)
+        async with asyncio.timeout(self._wait_s), posting as response:
             return _read(response.status, response.headers, response.content_type, await response.read())
 
     def _authorize(self, key: str | None) -> dict[str, str]:

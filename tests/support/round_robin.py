@@ -12,6 +12,9 @@ import aiohttp
 from aiohttp import web
 
 _LOOK_S: Final = 0.1
+_LOOK_BOUND_S: Final = 1.0
+"""A replica that does not say whether it is ready is not."""
+
 _HOP: Final = frozenset({"connection", "content-length", "host", "keep-alive", "transfer-encoding"})
 
 
@@ -59,9 +62,9 @@ class RoundRobin:
     async def _look(self, base: str) -> None:
         while True:
             try:
-                async with self._http.get(f"{base}/readyz") as answer:
+                async with asyncio.timeout(_LOOK_BOUND_S), self._http.get(f"{base}/readyz") as answer:
                     is_ready = answer.status == 200
-            except aiohttp.ClientError:
+            except (TimeoutError, aiohttp.ClientError):
                 is_ready = False
             (self._unready.discard if is_ready else self._unready.add)(base)
             await asyncio.sleep(_LOOK_S)
@@ -86,7 +89,7 @@ class RoundRobin:
                 return self._break_off(request)
             self.served[base] += 1
             return await self._carry(request, answer)
-        return web.Response(status=503, text="no replica")
+        return web.Response(status=503, text="no replica", headers={"Retry-After": "1"})
 
     async def _carry(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
         reply = web.StreamResponse(status=answer.status)

@@ -1,5 +1,5 @@
-"""A client that does not give up, as a careful one does: it comes back when told to, and sends a retry again whose reply
-was lost. A call whose own reply was lost it does not make again, since that may have had effects.
+"""A client that does not give up, as a careful one does: it comes back when told to, and sends a retry again whose
+reply was lost. A call whose own reply was lost it does not make again, since that may have had effects.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from tests.support.asking_tools import filled
 from tests.support.round_client import Reply, RoundClient
 
 _PAUSE_S: Final = 0.2
+_LONGEST_PAUSE_S: Final = 1.0
 _MOST: Final = 150
 
 
@@ -26,11 +27,13 @@ class Tally:
         ends: `done`, `lost`, `unknown`: the reply to the call itself was lost; `failed`: anything else.
         failures: what was said then.
         turned_away: how often a request was refused that could be sent again.
+        cut: how often the connection broke over a retry.
     """
 
     ends: Counter[str] = field(default_factory=Counter)
     failures: list[JsonObject] = field(default_factory=list)
     turned_away: int = 0
+    cut: int = 0
 
 
 class Steadfast:
@@ -38,12 +41,18 @@ class Steadfast:
 
     Args:
         client: makes single requests.
+        url: the endpoint, if not the client's own.
+
+    Attributes:
+        tally: how they ended.
+        ends: the same, call by call.
     """
 
-    def __init__(self, client: RoundClient) -> None:
+    def __init__(self, client: RoundClient, url: str | None = None) -> None:
         self._client = client
+        self._url = url
         self.tally = Tally()
-        self.lost: list[str] = []
+        self.ends: dict[str, str] = {}
 
     async def call(self, tool: str, key: str) -> str:
         """Make a call, answer whatever it asks, and say how it ended."""
@@ -51,7 +60,7 @@ class Steadfast:
         while reply is not None and reply.asks:
             answers = {name: filled("Ada") for name in reply.questions}
             reply = await self._retry(tool, key, answers, reply.state)
-        end = self._end(reply, key)
+        end = self.ends[key] = self._end(reply, key)
         self.tally.ends[end] += 1
         return end
 
@@ -68,28 +77,31 @@ class Steadfast:
     async def _first(self, tool: str, key: str) -> Reply | None:
         for _ in range(_MOST):
             try:
-                reply = await self._client.call(tool, {"key": key})
+                reply = await self._client.call(tool, {"key": key}, url=self._url)
             except aiohttp.ClientError:
                 return None
             if not _may_be_sent_again(reply):
                 return reply
-            await self._pause()
+            await self._wait_as_told(reply)
         raise AssertionError(f"{key} is turned away again and again: {reply.message}")
 
     async def _retry(self, tool: str, key: str, answers: JsonObject, state: str) -> Reply:
         for _ in range(_MOST):
             try:
-                reply = await self._client.call(tool, {"key": key}, answers=answers, state=state)
-                if not _may_be_sent_again(reply):
-                    return reply
+                reply = await self._client.call(tool, {"key": key}, answers=answers, state=state, url=self._url)
             except aiohttp.ClientError:
-                pass
-            await self._pause()
+                self.tally.cut += 1
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            if not _may_be_sent_again(reply):
+                return reply
+            await self._wait_as_told(reply)
         raise AssertionError(f"the retry of {key} gets no reply")
 
-    async def _pause(self) -> None:
+    async def _wait_as_told(self, reply: Reply) -> None:
         self.tally.turned_away += 1
-        await asyncio.sleep(_PAUSE_S)
+        told_s = float(_header(reply, "retry-after") or _PAUSE_S)
+        await asyncio.sleep(min(told_s, _LONGEST_PAUSE_S))
 
     def _end(self, reply: Reply | None, key: str) -> str:
         if reply is None:
@@ -97,12 +109,18 @@ class Steadfast:
         if "result" in reply.message:
             return "done"
         if (reply.error.get("data") or {}).get("reason") == "lost":
-            self.lost.append(key)
             return "lost"
         self.tally.failures.append({"key": key, "status": reply.status, **reply.message})
         return "failed"
 
 
 def _may_be_sent_again(reply: Reply) -> bool:
+    """Whether the gateway says so; or a balancer that had nobody to send it to."""
     data = reply.message.get("error", {}).get("data")
-    return isinstance(data, dict) and data.get("retryable") is True
+    if isinstance(data, dict):
+        return data.get("retryable") is True
+    return not reply.message and reply.status == 503 and _header(reply, "retry-after") is not None
+
+
+def _header(reply: Reply, name: str) -> str | None:
+    return next((value for known, value in reply.headers.items() if known.lower() == name), None)
