@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gateway.config.document import parse_document
@@ -440,10 +440,10 @@ def test_whatever_a_file_holds_it_is_imported_or_refused_in_lines(servers: dict[
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30))
 def test_a_plain_text_comes_through_as_it_is(text: str) -> None:
+    assume("${" not in text)
     found = imported({"docs": {"command": "uvx", "args": ["x", text], "env": {"A": text}}})
+    assume(not found.variables)  # else it looks like a secret
     [upstream] = upstreams(found).values()
-    if found.variables or "${" in text:
-        return  # a placeholder, or what looks like a secret
     assert upstream["args"][1] == text
     [read] = settings(found).upstreams.values()
     assert (read.args[1], read.plain_env()) == (text, {"A": text})
