@@ -86,6 +86,7 @@ MIXED: Final = "mixed"
 SCALING: Final = "scaling"
 MERGED: Final = "merged"
 REPLICAS: Final = "replicas"
+SUSPENDED_SHARED: Final = "suspended-shared"
 
 
 def is_chosen(name: str, pattern: str | None) -> bool:

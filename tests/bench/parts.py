@@ -5,11 +5,22 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench import report
-from tests.bench.cases import COLD_START, MERGED, MIXED, REPLICAS, ROUNDS, SCALING, STREAMS, SUSPENDED, Plan
+from tests.bench.cases import (
+    COLD_START,
+    MERGED,
+    MIXED,
+    REPLICAS,
+    ROUNDS,
+    SCALING,
+    STREAMS,
+    SUSPENDED,
+    SUSPENDED_SHARED,
+    Plan,
+)
 from tests.bench.measure import cold_starts
 from tests.bench.merging import measure_merging
 from tests.bench.processes import Target, start_gateway
-from tests.bench.replicas import measure_replicas
+from tests.bench.replicas import measure_replicas, shared_state
 from tests.bench.replicas_table import replicas
 from tests.bench.rounds import measure_rounds
 from tests.bench.scaling import measure_scaling
@@ -58,6 +69,11 @@ def _replicas(plan: Plan, upstream: Target, folder: Path) -> str:
     return replicas(measure_replicas(plan, upstream, folder))
 
 
+def _suspended_shared(plan: Plan, _upstream: Target, folder: Path) -> str:
+    with shared_state() as state:
+        return _table(report.waiting(measure_waiting(plan, folder, suspended=plan.beside * 2, more=state)))
+
+
 PARTS: Final[Mapping[str, Part]] = {
     COLD_START: _cold_start,
     ROUNDS: _rounds,
@@ -67,5 +83,6 @@ PARTS: Final[Mapping[str, Part]] = {
     SCALING: _scaling,
     MERGED: _merged,
     REPLICAS: _replicas,
+    SUSPENDED_SHARED: _suspended_shared,
 }
 """By the name for `--only`."""

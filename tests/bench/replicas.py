@@ -75,6 +75,20 @@ def measure_replicas(plan: Plan, upstream: Target, folder: Path) -> Shares:
 
 
 @contextmanager
+def shared_state() -> Iterator[str]:
+    """The lines of a configuration with a store, as long as the store runs."""
+    store = Store()
+    try:
+        yield _state(store)
+    finally:
+        store.stop()
+
+
+def _state(store: Store) -> str:
+    return f'state: {{store: "{store.url}", keys: "{Fernet.generate_key().decode()}"}}\n'
+
+
+@contextmanager
 def _replicas(upstream: Target, folder: Path) -> Iterator[tuple[Store, float, list[Target]]]:
     """The store, what it costs by itself in microseconds a second, and two replicas on it."""
     with ExitStack() as stack:
@@ -84,7 +98,7 @@ def _replicas(upstream: Target, folder: Path) -> Iterator[tuple[Store, float, li
         time.sleep(_IDLE_S)
         after = store.work()
         alone_us = (after.cpu_s - before.cpu_s) / (after.at_s - before.at_s) * 1e6
-        state = f'state: {{store: "{store.url}", keys: "{Fernet.generate_key().decode()}"}}\n'
+        state = _state(store)
         pair = []
         for _ in range(2):
             pair.append(start_gateway(upstream, folder, more=state))

@@ -30,12 +30,20 @@ class Waiting:
     turns: Turns
 
 
-def measure_waiting(plan: Plan, folder: Path, *, suspended: int = 0, streams: int = 0) -> Waiting:
-    """Measures two gateways in turn: one at which something waits, and one at which nothing does."""
+def measure_waiting(plan: Plan, folder: Path, *, suspended: int = 0, streams: int = 0, more: str = "") -> Waiting:
+    """Measures two gateways in turn: one at which something waits, and one at which nothing does.
+
+    Args:
+        plan: how long.
+        folder: for their files.
+        suspended: calls that wait.
+        streams: that are open.
+        more: further lines of their configuration.
+    """
     with ExitStack() as stack:
         upstream = start_upstream(has_get_streams=True)
         stack.callback(upstream.stop)
-        loaded, free = (start_gateway(upstream, folder, more=_ROOM) for _ in range(2))
+        loaded, free = (start_gateway(upstream, folder, more=_ROOM + more) for _ in range(2))
         stack.callback(loaded.stop)
         stack.callback(free.stop)
         sides = [Side(target, Load(target.port, _TOOL, 32, plan.seconds)) for target in (loaded, free)]

@@ -24,15 +24,15 @@ class Costs:
     """
 
     idle_commands: float = 3.2
-    idle_bytes: float = 855.0
+    idle_bytes: float = 711.0
     local_commands: float = 2.0
-    local_bytes: float = 377.0
-    relayed_commands: float = 5.9
-    relayed_bytes: float = 9_146.0
+    local_bytes: float = 369.0
+    relayed_commands: float = 5.8
+    relayed_bytes: float = 9_089.0
     recovered_commands: float = 5.0
     recovered_bytes: float = 700.0
-    command_us: float = 27.0
-    claim_bytes: float = 250.0
+    command_us: float = 28.0
+    claim_bytes: float = 150.0
     claim_s: float = 660.0
     ask_ms: float = 1.3
     local_ms: float = 1.3

@@ -36,7 +36,7 @@ def report(plan: Plan, costs: Costs, workload: Workload, run: Run = map) -> str:
     seen = dict(zip(names, run(partial(_scenario, plan, costs, workload), names), strict=True))
     steady: Steady = seen["steady"]
     parts = [
-        _assumed(plan, workload),
+        assumed(plan, workload),
         _store(plan, costs, workload, steady),
         _home(plan, costs, steady),
         _cluster(plan, costs, steady),
@@ -68,7 +68,8 @@ def _scenario(plan: Plan, costs: Costs, workload: Workload, name: str) -> object
     return run[name]()
 
 
-def _assumed(plan: Plan, workload: Workload) -> str:
+def assumed(plan: Plan, workload: Workload) -> str:
+    """What a run rests on."""
     waits = workload.waits()
     return (
         f"{plan.replicas:,} replicas, {plan.rounds:,} suspended rounds, seed {plan.seed}. Assumed: users answer after "

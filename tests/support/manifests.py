@@ -17,8 +17,6 @@ from gateway.config.model import Settings
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
-LAME_DUCK_S = 5.0
-"""For how long a gateway goes on taking calls after SIGTERM: `server.lame_duck`."""
 PLACEHOLDER = re.compile(r"FILL-IN-[A-Za-z-]+")
 
 Manifest = dict[str, Any]

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from cryptography.fernet import Fernet
 
-from tests.support.manifests import DEPLOY, LAME_DUCK_S, ROOT, references, seconds, settings_of
+from tests.support.manifests import DEPLOY, ROOT, references, seconds, settings_of
 
 REPLICAS = DEPLOY / "compose.replicas.yml"
 ENVIRONMENT = {"STORE_PASSWORD": "secret", "ERA_GATEWAY_KEYS": Fernet.generate_key().decode()}
@@ -81,7 +81,7 @@ def test_only_the_balancer_can_be_reached_and_only_from_this_machine(services: S
 def test_containers_may_take_longer_to_end_than_the_gateway(replicas: Services) -> None:
     server = settings_of(DEPLOY / "gateway.replicas.yaml", ENVIRONMENT).server
     for replica in replicas.values():
-        assert seconds(replica["stop_grace_period"]) >= LAME_DUCK_S + server.drain_s + 10
+        assert seconds(replica["stop_grace_period"]) >= max(server.lame_duck_s, server.drain_s) + 10
 
 
 def test_containers_have_no_rights_that_they_do_not_need(services: Services) -> None:
@@ -89,6 +89,12 @@ def test_containers_have_no_rights_that_they_do_not_need(services: Services) -> 
         assert service["read_only"]
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_a_replica_may_open_what_its_rounds_need(replicas: Services) -> None:
+    rounds = settings_of(DEPLOY / "gateway.replicas.yaml", ENVIRONMENT).rounds
+    for replica in replicas.values():
+        assert replica["ulimits"]["nofile"] >= 8 * rounds.max
 
 
 def test_what_is_mounted_exists(services: Services) -> None:
@@ -111,4 +117,4 @@ def test_the_plain_compose_file_passes_check_too() -> None:
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
     settings = settings_of(DEPLOY / "gateway.yaml", {})
     assert settings.state.shared_store is None
-    assert seconds(services["gateway"]["stop_grace_period"]) >= LAME_DUCK_S + settings.server.drain_s + 5
+    assert seconds(services["gateway"]["stop_grace_period"]) >= settings.server.drain_s + 10
