@@ -237,7 +237,8 @@ class LegacyCall:
         Args:
             error: what a client is told that waits for it here.
         """
-        self.session.is_dead = self.session.is_forgotten = True
+        if self.holds_session or self.session.is_spent:
+            self.session.is_dead = self.session.is_forgotten = True
         await self._on(Overtaken(error))
         self._fail_leg(error)
         if self._running is not None:

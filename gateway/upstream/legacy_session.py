@@ -76,7 +76,7 @@ class LegacySession:
         self.is_suspect = False
         self.is_exclusive = False
         self.is_suspended = False
-        self.is_adopted = False
+        self.is_spent = False  # a token tells others of it: it serves no other call than the one that asked
         self.hears_notifications = False
         self.listener: GetStream | None = None
         self.share: Share | None = None

@@ -21,6 +21,10 @@ Ender = Callable[[LegacySession], Coroutine[Any, Any, None]]
 _HANDOVER_S: Final = 1.0
 """How long a new session is kept for the call that it was opened for."""
 
+_SPENT_S: Final = 30.0
+"""How long one is left to the server whose call has ended: should this process die before the client has the result,
+another one may yet ask the server for it."""
+
 
 class SessionPool:
     """The sessions of one upstream.
@@ -78,8 +82,8 @@ class SessionPool:
         return await self._lease_shared(key, opener)
 
     def adopt(self, session: LegacySession) -> None:
-        """Count a session that another process opened; it serves the one call that it was opened for, and ends."""
-        session.in_flight, session.is_exclusive, session.is_adopted = 1, True, True
+        """Count a session that another process opened; it serves the one call that it was opened for, and no other."""
+        session.in_flight, session.is_exclusive, session.is_spent = 1, True, True
         self._sessions.add(session)
 
     def release(self, session: LegacySession, *, clean: bool) -> None:
@@ -115,9 +119,11 @@ class SessionPool:
 
     def sweep(self) -> None:
         """End what has been idle for too long."""
-        limit_s = self._now_s() - self._limits.idle_s
-        for session in [s for s in self._sessions if s.in_flight == 0 and s.idle_since_s <= limit_s]:
-            self._retire(session)
+        now_s = self._now_s()
+        for session in [s for s in self._sessions if s.in_flight == 0]:
+            limit_s = min(self._limits.idle_s, _SPENT_S) if session.is_spent else self._limits.idle_s
+            if session.idle_since_s <= now_s - limit_s:
+                self._retire(session)
 
     async def close(self) -> None:
         """End every session, those too that are being opened."""
@@ -179,12 +185,14 @@ class SessionPool:
     def _release_exclusive(self, session: LegacySession, clean: bool) -> None:
         # After a cancellation the server may go on with the call for a while; what it then says without correlation
         # would look as if it belonged to the next call. So such a session serves nobody else.
-        is_done = session.is_dead or session.is_adopted or not clean
-        if is_done or self._limits.reuse == "none" or self._is_closed:
+        if session.is_dead or not clean or self._limits.reuse == "none" or self._is_closed:
             self._retire(session)
             return
         session.idle_since_s = self._now_s()
-        self._idle.setdefault(session.key, []).append(session)
+        if session.is_spent:
+            self._background.run(session.leave())
+        else:
+            self._idle.setdefault(session.key, []).append(session)
 
     # --- all of them ---
 

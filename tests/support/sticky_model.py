@@ -169,7 +169,7 @@ class ModelSession:
     is_forgotten: bool = False
     is_suspect: bool = False
     is_suspended: bool = False
-    is_adopted: bool = False
+    is_spent: bool = False
     is_exclusive: bool = False
     share: Share | None = None
     hearing: SimpleNamespace = field(default_factory=SimpleNamespace)

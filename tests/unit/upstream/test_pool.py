@@ -24,11 +24,25 @@ class FakeSession:
     is_dead: bool = False
     is_suspect: bool = False
     is_suspended: bool = False
-    is_adopted: bool = False
+    is_spent: bool = False
     is_exclusive: bool = False
+    has_listener: bool = True
+
+    async def leave(self) -> None:
+        self.has_listener = False
 
     async def close(self) -> None:
         self.is_dead = True
+
+
+@dataclass
+class Clock:
+    """Says what the test says."""
+
+    now_s: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
 
 
 def key_of(name: str) -> SessionKey:
@@ -106,3 +120,35 @@ async def test_users_take_turns_however_many_calls_one_of_them_has_waiting() -> 
     await asyncio.gather(*waiting)
     assert served == ["a1", "b1", "c1", "a2", "b2", "a3"]
     assert len(turns) == 0
+
+
+async def test_a_session_that_a_token_tells_of_serves_no_other_call_and_ends_a_little_later() -> None:
+    clock, background = Clock(), Background()
+    pool = SessionPool("docs", PoolLimits(max_sessions=2), background, clock, lambda session: session.close())
+
+    async def opener() -> LegacySession:
+        return session_of("a")
+
+    spent = await pool.lease(key_of("a"), opener, exclusive=True)
+    spent.is_spent = True
+    pool.release(spent, clean=True)
+    assert await pool.lease(key_of("a"), opener, exclusive=True) is not spent
+    for clock.now_s, count in ((29.0, 2), (30.0, 1)):
+        pool.sweep()
+        assert len(pool) == count
+    await background.close(1.0)
+    assert spent.is_dead
+    assert not cast(FakeSession, spent).has_listener
+
+
+async def test_a_session_that_a_token_tells_of_makes_room_when_there_is_none() -> None:
+    pool = pool_of(1)
+
+    async def opener() -> LegacySession:
+        return session_of("a")
+
+    spent = await pool.lease(key_of("a"), opener, exclusive=True)
+    spent.is_spent = True
+    pool.release(spent, clean=True)
+    assert await pool.lease(key_of("a"), opener, exclusive=True) is not spent
+    assert len(pool) == 1
