@@ -9,7 +9,7 @@ import gc
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 import uvicorn
@@ -31,6 +31,7 @@ from gateway.core.tokens import Sealer
 from gateway.demo.calls import curl_calls
 from gateway.demo.server import PATH as DEMO_PATH
 from gateway.demo.server import create_app as create_demo
+from gateway.metrics import View, exposition
 from gateway.plans import merge_options, offer_of, upstream_plan
 from gateway.process import raise_descriptor_limit
 from gateway.rounds.memory import MemoryRounds, RoundLimits
@@ -89,8 +90,9 @@ class Gateway:
         self._is_serving = False
         self._drained_by_s: float | None = None
         paths = self._paths()
+        self._served = self._endpoints(paths)
         self.site = Site(
-            self._endpoints(paths),
+            self._served,
             self.readiness,
             self._lifespan,
             self._gate,
@@ -152,7 +154,7 @@ class Gateway:
         cursors = Cursors(self._token_sealer, self._settings.rounds.ttl_s, time.time)
         return MergedUpstream(fronts, merge_options(self._settings), cursors)
 
-    def _endpoints(self, paths: Mapping[str, Upstream]) -> dict[str, Any]:
+    def _endpoints(self, paths: Mapping[str, Upstream]) -> dict[str, Endpoint]:
         server = self._settings.server
         door = front_door(server)
         authenticator = _authenticator(self._settings.auth)
@@ -180,6 +182,22 @@ class Gateway:
             "upstreams": eras,
             "suspended": len(self.rounds),
         }
+
+    def exposition(self) -> bytes:
+        """What `/metrics` tells."""
+        path = self._settings.server.path
+        own = {name: self._served[f"{path}/{name}"].tally for name in self.upstreams}
+        return exposition(
+            View(
+                is_ready=self._is_serving,
+                tallies={"*": self._served[path].tally, **own},
+                sessions={name: upstream.session_count for name, upstream in self.upstreams.items()},
+                suspended=len(self.rounds),
+                counts=self.rounds.counts,
+                listeners=self._limit.count,
+                store=self.store,
+            )
+        )
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -270,7 +288,7 @@ def _bound_front(
 
 def _bound_admin(gateway: Gateway, admin: model.Admin) -> contextlib.AbstractContextManager[Bound]:
     config = uvicorn.Config(
-        admin_site(gateway.readiness),
+        admin_site(gateway.readiness, gateway.exposition),
         host=admin.host,
         port=admin.port,
         log_config=None,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from gateway.core.claims import Stage
+from gateway.core.counts import RoundCounts
 from gateway.core.exchange import lost
 from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Principal
@@ -72,6 +73,7 @@ class MemoryRounds:
     Attributes:
         owner: names this process in the tokens that it seals.
         is_shared: whether other processes know of its rounds.
+        counts: what became of rounds.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class MemoryRounds:
     ) -> None:
         self.owner = secrets.token_hex(8)
         self.is_shared = False
+        self.counts = RoundCounts()
         self.limits = limits
         self._run = run
         self._on_timeout = on_timeout or self._expire
@@ -119,6 +122,7 @@ class MemoryRounds:
             Its handle, 128 random bits, good for one claim.
         """
         handle = secrets.token_urlsafe(16)
+        self.counts.suspended += 1
         timer = asyncio.get_running_loop().call_later(self.limits.ttl_s, self._time_out, handle)
         self._entries[handle] = _Entry(round_, principal.id, upstream, timer)
         self._by_principal[principal.id] += 1
@@ -158,7 +162,9 @@ class MemoryRounds:
 
     async def acquire(self, handle: str, _client: object = None) -> Any:
         """`claim`, as a directory does that must ask others first."""
-        return self.claim(handle)
+        round_ = self.claim(handle)
+        self.counts.resumed += round_ is not None
+        return round_
 
     @property
     def relayed(self) -> int:
@@ -201,6 +207,7 @@ class MemoryRounds:
         await asyncio.gather(*rounds, return_exceptions=True)
 
     def _time_out(self, handle: str) -> None:
+        self.counts.expired += 1
         self._run(self._on_timeout(handle))
 
     async def _expire(self, handle: str) -> None:

@@ -47,7 +47,7 @@ from gateway.store.down import StoreDown
 
 log = structlog.get_logger()
 
-_PAUSE_S: Final = 1.0
+_AGAIN_S: Final = 0.05
 
 
 class SharedRounds:
@@ -72,6 +72,7 @@ class SharedRounds:
         self._here = MemoryRounds(limits, run, on_timeout=self._expire)
         self.owner = self._here.owner
         self.is_shared = True
+        self.counts = self._here.counts
         self.limits = limits
         self.admit, self.keep = self._here.admit, self._here.keep
         self.occupied, self.find = self._here.occupied, self._here.find
@@ -111,6 +112,7 @@ class SharedRounds:
         if claim.replica != self.owner:
             await round_.drop(_overtaken())
             return None
+        self.counts.resumed += 1
         if isinstance(client, RelayedCall):
             self._relayed.note_claimed(client)
         return round_
@@ -162,6 +164,7 @@ class SharedRounds:
         while True:
             if await self._heartbeat.is_alive(owner):
                 relay = secrets.token_urlsafe(12)
+                self.counts.relayed += 1
                 members = request_members(request), caller_members(caller)
                 serve = Serve(relay, self.owner, upstream, state.handle, *members)
                 try:
@@ -201,6 +204,7 @@ class SharedRounds:
         if await self._heartbeat.is_alive(owner):
             await self._claims.give_back(taken, handle, to=before)
             return None
+        self.counts.taken_over += 1
         self._seized[handle] = time.monotonic() + self.ttl_s
         return OwnerLost(is_posted=False if before is None else before.stage is Stage.POSTED or None)
 
@@ -238,9 +242,11 @@ class SharedRounds:
         await self._store.close()
 
     async def _end_tasks(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        pending = set(self._tasks)
+        while pending:  # the store's client loses a cancellation that meets it while it connects
+            for task in pending:
+                task.cancel()
+            _done, pending = await asyncio.wait(pending, timeout=_AGAIN_S)
 
     def _rounds(self) -> list[tuple[str, Round]]:
         """Every round of this replica, at work or suspended."""

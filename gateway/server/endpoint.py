@@ -23,6 +23,7 @@ from gateway.core.principal import Caller, Principal
 from gateway.errors import ErrorReply, GatewayError, ProtocolError, UpstreamError, to_reply
 from gateway.server.gate import Gate
 from gateway.server.replies import ClientReply, RawHeaders, ReplyTimes, send_empty, send_json, to_raw
+from gateway.server.tally import Tally
 from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import JsonObject, RequestId, encode, error_object, error_response
 
@@ -85,6 +86,9 @@ class Endpoint:
         times: when to break the silence.
         gate: whether new requests are let in.
         affinity: the headers, in lower case, by which sessions of the upstream are chosen.
+
+    Attributes:
+        tally: what has been requested so far.
     """
 
     def __init__(
@@ -96,6 +100,7 @@ class Endpoint:
         gate: Gate,
         affinity: Sequence[bytes] = (),
     ) -> None:
+        self.tally = Tally()
         self._gate = gate
         self._upstream = upstream
         self._door = door
@@ -226,7 +231,9 @@ class Endpoint:
 
     def _log(self, started_s: float, status: int, **told: object) -> None:
         """The one line that the log has for a request; members that are None do not show."""
-        log.info("request", upstream=self._upstream.name, status=status, **told, ms=_elapsed_ms(started_s))
+        ms = _elapsed_ms(started_s)
+        self.tally.note(told.get("rpc_method"), status, ms)
+        log.info("request", upstream=self._upstream.name, status=status, **told, ms=ms)
 
 
 def _loggable_target(request: InboundRequest) -> str | None:

@@ -19,6 +19,9 @@ Readiness = Callable[[], Mapping[str, object]]
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
+_EXPOSITION: Final = "text/plain; version=0.0.4"
+"""The media type of Prometheus' text format."""
+
 _NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
@@ -53,10 +56,19 @@ class Site:
         await self._rest(scope, receive, send)
 
 
-def admin_site(readiness: Readiness) -> Starlette:
-    """What the operator's own port serves."""
-    site = Starlette(routes=health_routes(readiness))
-    site.add_exception_handler(404, _not_found("this is the operator's port: /healthz, /readyz"))
+def admin_site(readiness: Readiness, exposition: Callable[[], bytes]) -> Starlette:
+    """What the operator's own port serves.
+
+    Args:
+        readiness: what `/readyz` tells.
+        exposition: what `/metrics` tells.
+    """
+
+    async def metrics(_request: Request) -> Response:
+        return Response(exposition(), media_type=_EXPOSITION, headers=_NO_STORE)
+
+    site = Starlette(routes=[*health_routes(readiness), Route("/metrics", metrics)])
+    site.add_exception_handler(404, _not_found("this is the operator's port: /healthz, /readyz, /metrics"))
     return site
 
 

@@ -109,6 +109,7 @@ class SharedStore:
             socket_timeout=timeout_s,
             retry=Retry(NoBackoff(), 0),  # its default would send commands again that have been executed
             health_check_interval=0,
+            protocol=2,
         )
         return Redis.from_pool(pool)
 
@@ -124,7 +125,9 @@ class SharedStore:
                 raise
             raise self._failed(error) from error
         except (RedisError, OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            _check_cancelled()
             raise self._failed(error) from error
+        _check_cancelled()
         self._note(is_up=True)
         return answer
 
@@ -143,6 +146,13 @@ class SharedStore:
             log.warning("store down", error=type(error).__name__, said=_word(error))
         for told in self._on_change:
             told(is_up)
+
+
+def _check_cancelled() -> None:
+    """The client loses a cancellation that meets it while it connects."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling() > 0:
+        raise asyncio.CancelledError
 
 
 def _means_down(error: ResponseError) -> bool:

@@ -71,6 +71,11 @@ class StreamLimit:
         self._most = most
         self._open = 0
 
+    @property
+    def count(self) -> int:
+        """How many are open."""
+        return self._open
+
     def __enter__(self) -> None:
         if self._open >= self._most:
             raise ProtocolError(

@@ -33,8 +33,9 @@ class Process:
             raise subprocess.TimeoutExpired(COMMAND, timeout or 0)
         return self.code
 
-    def terminate(self) -> None:
-        self.world.log.append("terminate")
+    def send_signal(self, number: int) -> None:
+        assert number == signal.SIGINT
+        self.world.log.append("interrupt")
         if self.stops_when_told:
             self.code = 0
 
@@ -101,7 +102,7 @@ def test_process_that_ends_by_itself_ends_the_supervision(world: World, code: in
 def test_changed_file_is_served_by_a_new_process(world: World) -> None:
     world.steps = [lambda _: None, world.change, lambda _: None, end(0)]
     assert reload.supervise(world.path, COMMAND, world.check) == 0
-    assert polls(world) == ["SIGTERM", "start", "terminate", "start"]
+    assert polls(world) == ["SIGTERM", "start", "interrupt", "start"]
 
 
 def test_file_with_problems_keeps_the_old_process(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,7 +116,7 @@ def test_file_with_problems_keeps_the_old_process(world: World, capsys: pytest.C
 
     world.steps = [break_file, lambda _: None, mend_file, end(0)]
     assert reload.supervise(world.path, COMMAND, world.check) == 0
-    assert polls(world) == ["SIGTERM", "start", "terminate", "start"]
+    assert polls(world) == ["SIGTERM", "start", "interrupt", "start"]
     assert capsys.readouterr().err == (
         "gateway.yaml:1: lag: unknown key\nstill serving the configuration from before\n"
     )
@@ -144,7 +145,7 @@ def test_process_that_does_not_stop_is_killed_after_its_drain_time(world: World)
 
     world.steps = [hang, end(0)]
     assert reload.supervise(world.path, COMMAND, world.check) == 0
-    assert polls(world) == ["SIGTERM", "start", "terminate", "waited 35 s", "kill", "start"]
+    assert polls(world) == ["SIGTERM", "start", "interrupt", "waited 35 s", "kill", "start"]
 
 
 @pytest.mark.parametrize("leave", [KeyboardInterrupt, SystemExit])
@@ -155,7 +156,7 @@ def test_process_is_stopped_when_the_supervisor_leaves(world: World, leave: type
     world.steps = [interrupt]
     with pytest.raises(leave):
         reload.supervise(world.path, COMMAND, world.check)
-    assert world.log == ["SIGTERM", "start", "terminate"]
+    assert world.log == ["SIGTERM", "start", "interrupt"]
 
 
 def test_sigterm_leaves_with_success() -> None:
