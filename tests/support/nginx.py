@@ -75,5 +75,5 @@ def adapted(conf: str, folder: Path, servers: Sequence[str], port: int) -> str:
     assert len(found) == len(servers)
     for line, server in zip(found, servers, strict=True):
         conf = conf.replace(line, f"server {server}")
-    conf = conf.replace("/tmp/", f"{folder}/").replace("/dev/stderr", f"{folder}/error.log")  # noqa: S108
+    conf = conf.replace("/tmp/", f"{folder}/").replace("error_log stderr", f"error_log {folder}/error.log")  # noqa: S108
     return conf.replace("listen 8080;", f"listen 127.0.0.1:{port};")
