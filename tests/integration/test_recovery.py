@@ -310,6 +310,45 @@ async def test_answers_that_may_not_have_been_delivered_are_when_the_server_has_
         assert answered_once(server) == ["Ada"]
 
 
+async def test_a_server_is_heard_for_longer_than_it_may_be_silent() -> None:
+    limits = {"timeout": "100ms"}
+    async with AskingServer(event_ids=True) as server, mortal(server.url, upstream=limits) as (one, other):
+        offer_tools(server)
+        async with RoundClient(other.url) as client:
+            asked = await client.call("book", url=one.url)
+            await stage_at_death(one, Stage.CLAIMED)
+            assert (await client.call("book", answers={FIRST: ADA}, state=asked.state)).text == "Ada"
+        assert answered_once(server) == ["Ada"]
+
+
+async def test_a_replica_that_dies_over_a_recovery_leaves_it_to_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AskingServer(event_ids=True) as server, mortal(server.url, count=3) as (one, other, third):
+        offer_tools(server)
+        async with RoundClient(other.url) as client:
+            asked = await client.call("book", url=one.url)
+            await stage_at_death(one, Stage.CLAIMED)
+            with monkeypatch.context() as patched:
+                patched.setattr(legacy_call, "HEARING_S", 60.0)
+                retry = asyncio.ensure_future(client.call("book", answers={FIRST: ADA}, state=asked.state))
+                await other.until(lambda: server.resumptions)
+                await other.die()
+                assert (await retry).error["message"] == "Invalid or expired request state"
+            assert (server.answers, server.cancelled, server.deleted) == ([], [], [])
+            assert (await client.call("book", answers={FIRST: ADA}, state=asked.state, url=third.url)).text == "Ada"
+        assert answered_once(server) == ["Ada"]
+        assert server.executions == {"book": 1}
+
+
+async def test_a_server_is_not_asked_what_era_it_is_of_for_a_round_of_another_replica() -> None:
+    async with AskingServer(event_ids=True) as server, mortal(server.url, upstream={"era": "auto"}) as (one, other):
+        offer_tools(server)
+        async with RoundClient(other.url) as client:
+            asked = await client.call("book", url=one.url)
+            await one.die()
+            assert (await client.call("book", answers={FIRST: ADA}, state=asked.state)).text == "Ada"
+            assert [replica.gateway.upstreams["docs"].era for replica in (one, other)] == ["legacy", None]
+
+
 async def test_how_far_a_round_has_come_is_written_when_the_server_has_taken_the_answers() -> None:
     async with AskingServer(event_ids=True) as server, mortal(server.url) as (one, other):
         server.tool(greet)
