@@ -22,7 +22,7 @@ from typing import Final, Protocol, Self
 from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, RedisError
 
 from tests.support.processes import stable_port
 from tests.support.tcp_front import TcpFront
@@ -166,8 +166,10 @@ class _Process:
         try:
             async with Redis.from_url(self._url) as client:
                 await client.ping()
-        except RedisError as error:
-            return "NOAUTH" in str(error)
+        except AuthenticationError:
+            return True
+        except RedisError:
+            return False
         return True
 
 
