@@ -161,10 +161,19 @@ def _end_all(server: int, grace_s: float) -> None:
 
 
 def _is_anything_left(server: int) -> bool:
-    for _found in _reap():
-        pass
+    """Whether anything runs that the server started.
+
+    On Linux the kernel tells: what loses its parent is a child of this process in the same moment, so whoever has no
+    children has no descendants. A look at /proc can miss one whose parent ends meanwhile.
+    """
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        if IS_LINUX:
+            return False
     if IS_LINUX:
-        return bool(_descendants())
+        return True
     with contextlib.suppress(OSError):
         os.killpg(server, 0)
         return True
@@ -175,33 +184,39 @@ def _signal_all(server: int, number: int) -> None:
     if not IS_LINUX:
         with contextlib.suppress(OSError):
             os.killpg(server, number)
-    for pid in _descendants():
+    for group in _groups():
         with contextlib.suppress(OSError):
-            os.kill(pid, number)
+            os.killpg(group, number)
 
 
-def _descendants() -> list[int]:
-    """The server and all that it started, directly or not; what lost its parent has this process as one. Linux only."""
+def _groups() -> set[int]:
+    """The process groups of the server and all that it started, directly or not. Linux only.
+
+    A group gets a signal as a whole: a process that has a child and ends, again and again, does not get away. All are
+    below the session that the server was started in, so none of them is anybody else's.
+    """
     if not IS_LINUX:
-        return []
-    children: dict[int, list[int]] = {}
+        return set()
+    children: dict[int, list[tuple[int, int]]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 -- a Path for every process would take many times as long
         if name.isdigit():
-            children.setdefault(_parent_of(name), []).append(int(name))
-    found, new = [], children.get(os.getpid(), [])
+            parent, group = _parent_and_group(name)
+            children.setdefault(parent, []).append((int(name), group))
+    found, new = set(), children.get(os.getpid(), [])
     while new:
-        found += new
-        new = [child for pid in new for child in children.get(pid, [])]
-    return found
+        found |= {group for _pid, group in new}
+        new = [child for pid, _group in new for child in children.get(pid, [])]
+    return found - {os.getpgrp()}
 
 
-def _parent_of(pid: str) -> int:
+def _parent_and_group(pid: str) -> tuple[int, int]:
+    """Of a zombie, too: its group may have others."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 -- see above
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
-        return 0
-    return 0 if fields[0] == b"Z" else int(fields[1])
+        return 0, 0
+    return int(fields[1]), int(fields[2])
 
 
 if __name__ == "__main__":

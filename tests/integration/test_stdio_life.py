@@ -1,6 +1,7 @@
 """How stdio servers begin and end: found out about, killed in mid-call, started again, and never left behind."""
 
 import asyncio
+import fcntl
 import os
 import signal
 from pathlib import Path
@@ -230,6 +231,18 @@ async def test_what_a_server_has_started_goes_with_it(
         else:
             await client.call("crash", {"status": status})
         await gateway.until(lambda: not is_alive(spawned))
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_a_process_that_is_another_one_every_moment_does_not_get_away(
+    tmp_path: Path, soon: None, apart: bool
+) -> None:
+    locked = tmp_path / "locked"
+    async with served(StdioServer(tmp_path), era="legacy") as (gateway, client):
+        assert (await client.call("run_away", {"file": str(locked), "apart": apart})).text == "running"
+        await close(gateway)
+    with locked.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as long as one of them runs, BlockingIOError
 
 
 async def test_an_idle_process_is_ended(tmp_path: Path) -> None:
