@@ -40,8 +40,12 @@ class OneWrite:
 
     def _flush(self) -> None:
         pieces, self._pieces = self._pieces, []
-        self._size = 0
-        if pieces and not self._transport.is_closing():
+        size, self._size = self._size, 0
+        if not pieces or self._transport.is_closing():
+            return
+        if size > _MOST_HELD:
+            self._transport.writelines(pieces)
+        else:
             self._transport.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
     def __getattr__(self, name: str) -> Any:

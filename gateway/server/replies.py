@@ -12,7 +12,7 @@ from starlette.types import Receive, Send
 
 from gateway.alarms import Alarms
 from gateway.core.outcome import Outcome
-from gateway.wire.jsonrpc import JsonObject, RequestId, encode, encode_response
+from gateway.wire.jsonrpc import JsonObject, Pieces, RequestId, encode, encode_response
 from gateway.wire.sse import COMMENT, encode_event
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -99,14 +99,15 @@ class ClientReply:
         """
         if self._is_done:
             return
-        body = encode_response(self._request_id, outcome.body)
+        pieces = encode_response(self._request_id, outcome.body)
         self._stop()
         if self._comment is not None:
             await self._comment
         if self.is_stream:
-            await self._send({"type": "http.response.body", "body": encode_event(body), "more_body": False})
+            event = encode_event(b"".join(pieces))
+            await self._send({"type": "http.response.body", "body": event, "more_body": False})
             return
-        await send_json(self._send, outcome.status, body, [*self._headers, *to_raw(outcome.headers)])
+        await _send_pieces(self._send, outcome.status, pieces, [*self._headers, *to_raw(outcome.headers)])
 
     def close(self) -> None:
         """Let go of everything, whether or not the reply was sent."""
@@ -157,9 +158,16 @@ class ClientReply:
 
 async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders) -> None:
     """Send a complete JSON reply."""
-    length = (b"content-length", str(len(body)).encode())
+    await _send_pieces(send, status, [body], headers)
+
+
+async def _send_pieces(send: Send, status: int, pieces: Pieces, headers: RawHeaders) -> None:
+    length = (b"content-length", str(sum(map(len, pieces))).encode())
     await send({"type": "http.response.start", "status": status, "headers": [_JSON, length, *headers]})
-    await send({"type": "http.response.body", "body": body})
+    last = pieces.pop()
+    for piece in pieces:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": last})
 
 
 async def send_empty(send: Send, status: int, headers: RawHeaders) -> None:

@@ -8,14 +8,14 @@ write a response are known here; any other, and any change within, means writing
 import re
 from typing import Final
 
-from gateway.wire.jsonrpc import Json, JsonObject, Sourced, encode
+from gateway.wire.jsonrpc import Json, JsonObject, Sourced, Spliced, encode
 
 _BLANK: Final = b" \t\r\n"
 _ENVELOPE_FIRST: Final = re.compile(
-    rb'\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*"[^"\\]*"\s*,\s*"result"\s*:\s*(?=\{)'
+    rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*"[^"\\]*"\s*,\s*"result"\s*:\s*(?=\{)'
 )
-_RESULT_FIRST: Final = re.compile(rb'\{\s*"result"\s*:\s*(?=\{)')
-_ENVELOPE_LAST: Final = re.compile(rb'\s*,\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*"[^"\\]*"\s*\}\Z')
+_RESULT_FIRST: Final = re.compile(rb'\s*\{\s*"result"\s*:\s*(?=\{)')
+_ENVELOPE_LAST: Final = re.compile(rb'\s*,\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*"[^"\\]*"\s*\}\s*\Z')
 _TAIL: Final = 512
 
 
@@ -32,12 +32,11 @@ def splice(message: Json, modern: JsonObject) -> JsonObject:
     if type(message) is not Sourced:
         return modern
     added = _added(message["result"], modern)
-    own = _result_text(message) if added is not None else None
-    if not added or own is None:
+    span = _span_of_result(message) if added else None
+    if span is None:
         return modern
-    rest = own[1:].lstrip(_BLANK)
-    separator = b"" if rest == b"}" else b","
-    return Sourced(modern, encode(added)[:-1] + separator + rest)
+    separator = b"," if message["result"] else b""
+    return Spliced(modern, encode(added)[:-1] + separator, message.source, span[0] + 1, span[1])
 
 
 def _added(original: JsonObject, modern: JsonObject) -> JsonObject | None:
@@ -49,13 +48,19 @@ def _added(original: JsonObject, modern: JsonObject) -> JsonObject | None:
     return added if is_kept else None
 
 
-def _result_text(message: Sourced) -> bytes | None:
-    """The text of `result` within a response."""
-    text = message.source.strip(_BLANK)
-    members = list(message)
+def _span_of_result(message: Sourced) -> tuple[int, int] | None:
+    """Where the text of `result` begins and ends within a response."""
+    text, members = message.source, list(message)
     if members == ["jsonrpc", "id", "result"] and (start := _ENVELOPE_FIRST.match(text)):
-        return text[start.end() : -1].rstrip(_BLANK)
+        return start.end(), _end_before(text, _end_before(text, len(text)) - 1)
     if members == ["result", "jsonrpc", "id"] and (start := _RESULT_FIRST.match(text)):
         end = _ENVELOPE_LAST.search(text, max(start.end(), len(text) - _TAIL))
-        return text[start.end() : end.start()] if end else None
+        return (start.end(), end.start()) if end else None
     return None
+
+
+def _end_before(text: bytes, end: int) -> int:
+    """Where text ends that is followed by blanks up to here."""
+    while text[end - 1] in _BLANK:
+        end -= 1
+    return end

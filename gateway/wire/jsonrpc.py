@@ -54,8 +54,8 @@ def decode(raw: bytes) -> Json:
 
 def _has_long_integer(raw: bytes) -> bool:
     """Whether there is an integer that may need more than 64 bits, which orjson would round; in a string it is none."""
-    # Of 19 digits in a row, three at least are seen by looking at every sixth byte.
-    if len(raw) > _WORTH_SAMPLING and b"000" not in raw[::6].translate(_SHAPE):
+    # Of 19 digits in a row, two at least are seen by looking at every ninth byte.
+    if len(raw) > _WORTH_SAMPLING and b"00" not in raw[::9].translate(_SHAPE):
         return False
     shape = raw.translate(_SHAPE)
     start = shape.find(_LONG_RUN)
@@ -147,7 +147,7 @@ def _unique_members(pairs: list[tuple[str, Json]]) -> JsonObject:
 
 
 class Sourced(dict[str, Any]):
-    """An object together with JSON text that says the same, so that it need not be written again.
+    """An object together with its JSON text.
 
     Whoever copies or changes it gets a plain object.
 
@@ -163,8 +163,34 @@ class Sourced(dict[str, Any]):
         self.source = source
 
 
+class Spliced(dict[str, Any]):
+    """An object together with two parts of text that say the same, so that it need not be written again.
+
+    Whoever copies or changes it gets a plain object.
+
+    Args:
+        value: the object.
+        head: the first part.
+        source: what the second is a part of.
+        start: where that begins.
+        end: where it ends.
+    """
+
+    __slots__ = ("end", "head", "source", "start")
+
+    def __init__(self, value: JsonObject, head: bytes, source: bytes, start: int, end: int) -> None:
+        super().__init__(value)
+        self.head = head
+        self.source = source
+        self.start = start
+        self.end = end
+
+
 WORTH_KEEPING: Final = 16_384
 """Bytes from which on the text of a message is kept with it."""
+
+Pieces: TypeAlias = list[bytes | memoryview]
+"""Text in parts, since putting megabytes together means copying them."""
 
 
 def decode_message(raw: bytes) -> Json:
@@ -175,16 +201,19 @@ def decode_message(raw: bytes) -> Json:
     return value
 
 
-def encode_response(request_id: RequestId, body: JsonObject) -> bytes:
+def encode_response(request_id: RequestId, body: JsonObject) -> Pieces:
     """A response with this id and either `result` or `error`; a result that has its text is not written again.
 
     Raises:
         ValueError: the body cannot be written as JSON.
     """
     result = body.get("result")
-    if type(result) is Sourced:
-        return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(request_id), result.source)
-    return encode({"jsonrpc": "2.0", "id": request_id, **body})
+    if type(result) is not Spliced:
+        return [encode({"jsonrpc": "2.0", "id": request_id, **body})]
+    begin = b'{"jsonrpc":"2.0","id":%b,"result":%b' % (encode(request_id), result.head)
+    if result.source.startswith(b"}", result.end):  # what closes the response there closes it here
+        return [begin, memoryview(result.source)[result.start : result.end + 1]]
+    return [begin, memoryview(result.source)[result.start : result.end], b"}"]
 
 
 def request(request_id: RequestId, method: str, params: JsonObject | None = None) -> JsonObject:

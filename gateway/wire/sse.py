@@ -18,6 +18,7 @@ _BOM = b"\xef\xbb\xbf"
 _DATA = b"data: "
 _USUAL_HEADS = (_DATA, b"event: message\ndata: ", b"event: message\r\ndata: ")
 """How the SDKs begin an event that has no id."""
+_LONG_PART = 16_384
 _MAX_RETRY_DIGITS = 9
 _MAX_ID_BYTES = 8192  # ids are sent back in a header, and readers remember many
 
@@ -60,7 +61,8 @@ class SseParser:
         self._max = max_event_bytes
         self._head: bytes | None = b""  # the first bytes, while they may still be a byte order mark
         self._after_cr = False
-        self._line = bytearray()  # the line being read, without its end
+        self._parts: list[bytes | bytearray] = []  # of the line being read, without its end
+        self._line_bytes = 0
         self._data: list[bytes] = []
         self._data_bytes = 0
         self._event = ""
@@ -95,9 +97,9 @@ class SseParser:
         events: list[SseEvent] = []
         self._read(self._head or b"", events)
         self._head = None
-        if self._line.startswith(b"data"):  # any other field may have been cut short
-            self._take(bytes(self._line))
-        self._line.clear()
+        line = self._whole_line(b"")
+        if line.startswith(b"data"):  # any other field may have been cut short
+            self._take(line)
         if self._data and _is_json_object(b"\n".join(self._data)):
             self._dispatch(events)
         return events
@@ -105,7 +107,7 @@ class SseParser:
     def _only_data(self, chunk: bytes) -> bytes | None:
         """The data of a chunk that is one event of one data line, with nothing left from before: the usual case."""
         start = next((len(head) for head in _USUAL_HEADS if chunk.startswith(head)), None)
-        if start is None or self._line or self._data or self._event or self._head or self._is_overflowed:
+        if start is None or self._parts or self._data or self._event or self._head or self._is_overflowed:
             return None
         end = len(chunk) - (4 if chunk.endswith(b"\r\n\r\n") else 2)
         is_whole = (
@@ -139,24 +141,41 @@ class SseParser:
     def _read(self, chunk: bytes, events: list[SseEvent]) -> None:
         if self._is_overflowed:
             raise SseOverflow(f"an event is over {self._max} bytes")
-        lines = chunk.split(b"\n")
-        rest = lines.pop()
-        if lines and self._line:
-            lines[0] = bytes(self._line) + lines[0]
-            self._line.clear()
-        for line in lines:
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            line = self._whole_line(chunk[start:end])
             self._check_size(len(line))
             if line:
                 self._take(line)
             else:
                 self._dispatch(events)
-        self._line += rest
-        self._check_size(len(self._line))
+            start = end + 1
+        if start < len(chunk):
+            self._hold(chunk[start:])
+
+    def _hold(self, part: bytes) -> None:
+        """Keep a part of a line until it is whole: a long one as it is, short ones together."""
+        self._line_bytes += len(part)
+        self._check_size(self._line_bytes)
+        if len(part) >= _LONG_PART:
+            self._parts.append(part)
+        elif self._parts and isinstance(self._parts[-1], bytearray):
+            self._parts[-1] += part
+        else:
+            self._parts.append(bytearray(part))
+
+    def _whole_line(self, last: bytes) -> bytes:
+        if not self._parts:
+            return last
+        line = b"".join((*self._parts, last))
+        self._parts.clear()
+        self._line_bytes = 0
+        return line
 
     def _check_size(self, line_bytes: int) -> None:
         if self._data_bytes + line_bytes > self._max:
             self._is_overflowed = True
-            self._line.clear()
+            self._parts.clear()
             self._data.clear()
             raise SseOverflow(f"an event is over {self._max} bytes")
 

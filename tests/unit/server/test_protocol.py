@@ -13,6 +13,9 @@ class FakeTransport:
     def write(self, data: bytes) -> None:
         self.written.append(data)
 
+    def writelines(self, pieces: list[bytes]) -> None:
+        self.written.extend(pieces)
+
     def close(self) -> None:
         self.is_closed = True
 
@@ -46,6 +49,14 @@ async def test_a_lot_is_written_at_once() -> None:
     assert transport.written == [b"x" * 40_000]
     await asyncio.sleep(0)
     assert len(transport.written) == 1
+
+
+async def test_a_lot_is_not_copied_to_be_one_piece() -> None:
+    one_write, transport = pair()
+    large = memoryview(b"x" * 40_000)
+    one_write.write(b"head")
+    one_write.write(large)
+    assert transport.written == [b"head", large]
 
 
 async def test_closing_writes_what_is_left_first() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.translate.splicing import splice
-from gateway.wire.jsonrpc import Sourced, decode_message, encode_response
+from gateway.wire.jsonrpc import Sourced, Spliced, decode_message, encode_response
 
 ADDED = {"resultType": "complete", "_meta": {"who": "u"}}
 
@@ -18,7 +18,7 @@ def message(text: str) -> Sourced:
 
 
 def written(result: dict[str, Any]) -> Any:
-    return json.loads(encode_response(7, {"result": result}))["result"]
+    return json.loads(b"".join(encode_response(7, {"result": result})))["result"]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_added_members_and_the_servers_bytes_make_the_result(text: str) -> None:
     received = message(text)
     modern = {**received["result"], **ADDED}
     spliced = splice(received, modern)
-    assert type(spliced) is Sourced
+    assert type(spliced) is Spliced
     assert written(spliced) == spliced == modern
 
 
