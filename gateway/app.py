@@ -225,6 +225,7 @@ class Gateway:
         self.end_streams()
         times = DrainTimes(self._settings.server.lame_duck_s, self._settings.server.drain_s)
         await serve_out(departure, self._gate, times, lambda: len(self.rounds) + self.rounds.relayed > 0)
+        self._gate.is_shut = True
         await self.rounds.hand_over(draining())
 
     def end_streams(self) -> None:

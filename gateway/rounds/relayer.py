@@ -52,16 +52,17 @@ class Relayer:
 
     Args:
         send: puts a message into a replica's inbox.
-        is_alive: whether a replica lives.
+        is_dead: whether a replica is dead.
         run: runs work in the background.
     """
 
-    def __init__(self, send: Send, is_alive: Callable[[str], Awaitable[bool]], run: Callable[..., object]) -> None:
+    def __init__(self, send: Send, is_dead: Callable[[str], Awaitable[bool]], run: Callable[..., object]) -> None:
         self._send = send
-        self._is_alive = is_alive
+        self._is_dead = is_dead
         self._run = run
         self._open: dict[str, asyncio.Queue[Answer]] = {}
         self._done: defaultdict[str, list[str]] = defaultdict(list)
+        self._parting: GatewayError | None = None
 
     def __len__(self) -> int:
         return len(self._open)
@@ -79,6 +80,8 @@ class Relayer:
             StoreDown: it cannot be reached now; the same retry may be sent again.
             GatewayError: what it refused, or failed with.
         """
+        if self._parting is not None:
+            raise self._parting
         self._open[serve.relay] = asyncio.Queue()
         try:
             outcome = await self._follow(serve, owner, client)
@@ -90,7 +93,8 @@ class Relayer:
         return outcome
 
     def leave(self, error: GatewayError) -> None:
-        """End every relay here, and leave the calls to go on at their owners: their clients come back elsewhere."""
+        """End every relay here, and begin none; the calls go on at their owners, their clients come back elsewhere."""
+        self._parting = error
         for relay in self._open:
             self.receive(Ended(relay, 0, end_of_error(error)))
 
@@ -128,7 +132,7 @@ class Relayer:
             return None
 
     async def _look_after(self, serve: Serve, owner: str, taken: int, silent_s: float) -> None:
-        if not await self._is_alive(owner):
+        if await self._is_dead(owner):
             raise OwnerDied
         if silent_s >= _PATIENCE_S:
             raise StoreDown

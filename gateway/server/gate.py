@@ -18,11 +18,13 @@ class Gate:
     Attributes:
         is_leaving: connections are not kept for a next request, so that none is sent on one that is about to close.
         is_closed: nothing new is let in.
+        is_shut: no retry is let in either; other replicas go on with what was kept here.
     """
 
     def __init__(self) -> None:
         self.is_leaving = False
         self.is_closed = False
+        self.is_shut = False
 
     def check(self, request: InboundRequest) -> None:
         """Let a request in; a retry belongs to a call that is in already.
@@ -30,7 +32,7 @@ class Gate:
         Raises:
             ProtocolError: 503 with `Retry-After`: another replica serves it.
         """
-        if self.is_closed and request.request_state is None:
+        if self.is_shut or (self.is_closed and request.request_state is None):
             raise draining()
 
     def show_out(self, send: Send) -> Send:
