@@ -110,7 +110,10 @@ class Retries:
             is_posted = owner.is_posted
         members = state.recovery or {}
         if (pages := to_pages(members)) is not None:
-            return await self._serve_url_round(UrlRound(pages), request, caller, client)
+            round_ = UrlRound(pages)
+            if is_posted is not False and not round_.open_questions(request.input_responses or {}):
+                raise await self._lose(state)  # it may have been made by the one that died over it
+            return await self._serve_url_round(round_, request, caller, client)
         if not members:
             raise await self._lose(state)
         point = RecoveryPoint.from_members(members)

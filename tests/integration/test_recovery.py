@@ -12,7 +12,7 @@ import pytest
 from gateway.core.claims import Claim, Stage
 from gateway.upstream import legacy_call, resumption
 from gateway.wire.jsonrpc import JsonObject
-from tests.support.asking_server import AskingServer, Call
+from tests.support.asking_server import AskingServer, Call, RpcError
 from tests.support.asking_tools import DECLINED, ELICIT, FOLDERS, FORM, PAGE, ROOTS, filled, offer_tools
 from tests.support.mortal import Mortal, mortal
 from tests.support.round_client import Reply, RoundClient, notified
@@ -542,7 +542,7 @@ async def test_a_round_without_a_call_outlives_its_replica(answer: JsonObject) -
         @server.tool
         async def pay(call: Call) -> str:
             if server.executions["pay"] == 1:
-                raise_url_round()
+                raise RpcError(-32042, "sign in first", {"elicitations": [PAGE]})
             return "paid"
 
         async with RoundClient(other.url) as client:
@@ -556,8 +556,16 @@ async def test_a_round_without_a_call_outlives_its_replica(answer: JsonObject) -
         assert server.executions == {"pay": 1 if answer == DECLINED else 2}
 
 
-def raise_url_round() -> None:
-    """Say that a page must be visited first."""
-    from tests.support.asking_server import RpcError
+async def test_a_call_that_may_have_been_made_after_its_page_is_not_made_again() -> None:
+    async with AskingServer() as server, mortal(server.url) as (one, other):
 
-    raise RpcError(-32042, "sign in first", {"elicitations": [PAGE]})
+        @server.tool
+        async def pay(call: Call) -> str:
+            raise RpcError(-32042, "sign in first", {"elicitations": [PAGE]})
+
+        async with RoundClient(other.url) as client:
+            asked = await client.call("pay", url=one.url)
+            await stage_at_death(one, Stage.CLAIMED)
+            lost = await client.call("pay", answers={FIRST: {"action": "accept"}}, state=asked.state)
+            assert lost.error == LOST
+        assert server.executions == {"pay": 1}
