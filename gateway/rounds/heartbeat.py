@@ -19,6 +19,9 @@ BEAT_S: Final = 1.0
 TTL_S: Final = 5.0
 """How long a silent replica counts as alive."""
 
+SETTLED_S: Final = 3.0
+"""How long the replicas have to show themselves in a store that was emptied, or out of reach."""
+
 
 class Heartbeat:
     """The heartbeat of one replica, and the look at those of others.
@@ -28,6 +31,7 @@ class Heartbeat:
         replica: this one.
         on_lapse: called when this replica has been taken for dead, before it shows itself again.
         on_beat: called with each beat that came through.
+        now_s: a monotonic clock.
     """
 
     def __init__(
@@ -36,12 +40,16 @@ class Heartbeat:
         replica: str,
         on_lapse: Callable[[], Awaitable[None]],
         on_beat: Callable[[], Awaitable[None]],
+        now_s: Callable[[], float],
     ) -> None:
         self._store = store
         self._replica = replica
         self._on_lapse = on_lapse
         self._on_beat = on_beat
         self._has_shown = False
+        self._now_s = now_s
+        self._shown_at_s = now_s()
+        store.on_change(self._note_store)
 
     async def run(self) -> None:
         """Beat until cancelled."""
@@ -66,12 +74,27 @@ class Heartbeat:
                 log.warning("taken for dead by other replicas")
                 await self._on_lapse()
             await self._store.probe("SET", key, "1", "PX", ttl_ms)
-            self._has_shown = True
+            self._has_shown, self._shown_at_s = True, self._now_s()
         await self._on_beat()
 
     async def is_alive(self, replica: str) -> bool:
-        """Whether a replica lives. Raises StoreDown."""
+        """Whether a replica shows that it lives. Raises StoreDown."""
         return bool(await self._store.execute("EXISTS", self._key(replica)))
+
+    async def is_dead(self, replica: str) -> bool:
+        """Whether a replica is dead, and not only missing in a store that was emptied, or that nobody could reach.
+
+        Raises:
+            StoreDown: that cannot be told yet: the store has just been emptied, or come back, or this replica started.
+        """
+        if await self.is_alive(replica):
+            return False
+        if self._now_s() < self._shown_at_s + SETTLED_S or not await self.is_alive(self._replica):
+            raise StoreDown
+        return True
+
+    def _note_store(self, _is_up: bool) -> None:
+        self._shown_at_s = self._now_s()
 
     async def stop(self) -> None:
         """Let the others know at once that this replica is gone."""

@@ -82,9 +82,9 @@ class SharedRounds:
         self._seized: dict[str, float] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._claims = Claims(store, self.owner, limits.ttl_s)
-        self._heartbeat = Heartbeat(store, self.owner, self._check_claims, self._tidy)
+        self._heartbeat = Heartbeat(store, self.owner, self._check_claims, self._tidy, time.monotonic)
         self._inbox = Inbox(store, self.owner, sealer, self._receive)
-        self._relayer = Relayer(self._inbox.send, self._heartbeat.is_alive, run)
+        self._relayer = Relayer(self._inbox.send, self._heartbeat.is_dead, run)
         self._relayed = Owner(self._inbox.send, serve, run, time.monotonic)
 
     def __len__(self) -> int:
@@ -162,7 +162,7 @@ class SharedRounds:
         """
         owner = state.owner
         while True:
-            if await self._heartbeat.is_alive(owner):
+            if not await self._heartbeat.is_dead(owner):
                 relay = secrets.token_urlsafe(12)
                 self.counts.relayed += 1
                 members = request_members(request), caller_members(caller)
@@ -196,7 +196,7 @@ class SharedRounds:
         else:
             if found.stage is Stage.LOST:
                 raise lost()
-            if found.replica != owner and await self._heartbeat.is_alive(found.replica):
+            if found.replica != owner and not await self._heartbeat.is_dead(found.replica):
                 raise refused("used or expired")
             taken, before = await self._claims.take_from(found, handle), found
         if taken is None:
