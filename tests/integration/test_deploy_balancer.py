@@ -168,3 +168,43 @@ async def test_rounds_are_served_by_whatever_replica_nginx_picks() -> None:
                 await steadfast.calls("twice", keys, 16)
         assert steadfast.tally.ends == {"done": len(keys)}, steadfast.tally.failures[:3]
         assert server.executions == Counter(keys)
+
+
+async def test_no_call_fails_while_replicas_are_restarted_that_nginx_knows_nothing_of() -> None:
+    """nginx sends retries to a replica that drains, until its port is closed."""
+    async with AskingServer(event_ids=True) as server, RedisServer() as redis:
+
+        @server.tool
+        async def twice(call: Call) -> str:
+            await call.ask(ELICIT, FORM)
+            await call.ask(ELICIT, FORM)
+            return "done"
+
+        times = {"lame_duck": "500ms", "drain": "1s"}
+        async with Replicas(redis.url, server.url, server=times) as replicas:
+            addresses = [base.removeprefix("http://") for base in replicas.bases]
+            async with Nginx(addresses) as nginx, RoundClient(f"{nginx.url}/mcp", wait_s=60) as client:
+                steadfast = Steadfast(client)
+                restarts = asyncio.create_task(restarted(replicas))
+                await asyncio.gather(*(keep_calling(steadfast, f"worker-{one}", restarts) for one in range(8)))
+                await restarts
+        assert set(steadfast.tally.ends) == {"done"}, steadfast.tally.failures[:3]
+        assert set(server.executions.values()) == {1}
+
+
+async def restarted(replicas: Replicas) -> None:
+    """Restart one replica after the other."""
+    for replica in replicas:
+        replica.terminate()
+        assert await replica.ended() == 0
+        await replica.start()
+
+
+async def keep_calling(steadfast: Steadfast, name: str, until: "asyncio.Task[None]") -> None:
+    """Make one call after the other until something is over, and one more."""
+    made = 0
+    is_over = False
+    while not is_over:
+        is_over = until.done()
+        await steadfast.call("twice", f"{name}-{made}")
+        made += 1

@@ -9,13 +9,13 @@ import kubernetes_validate
 import pytest
 import yaml
 from cryptography.fernet import Fernet
+from starlette.routing import Route
 
 from gateway.config.model import Settings
 from gateway.config.problems import ConfigError
-from gateway.server.site import health_routes
+from gateway.server.site import admin_site, health_routes
 from tests.support.manifests import (
     KUBERNETES,
-    LAME_DUCK_S,
     PLACEHOLDER,
     ROOT,
     Manifest,
@@ -169,12 +169,12 @@ def test_probes_ask_for_paths_that_are_served(container: Manifest) -> None:
 
 def test_the_pod_may_take_longer_to_end_than_the_gateway(pod: Manifest, settings: Settings) -> None:
     server = settings.server
-    assert pod["spec"]["terminationGracePeriodSeconds"] >= LAME_DUCK_S + server.drain_s + 10
+    assert pod["spec"]["terminationGracePeriodSeconds"] >= max(server.lame_duck_s, server.drain_s) + 10
 
 
-def test_the_service_notices_a_draining_replica_while_it_still_serves(container: Manifest) -> None:
+def test_the_service_notices_a_draining_replica_while_it_still_serves(container: Manifest, settings: Settings) -> None:
     probe = container["readinessProbe"]
-    assert probe["periodSeconds"] * probe["failureThreshold"] < LAME_DUCK_S
+    assert probe["periodSeconds"] * probe["failureThreshold"] < settings.server.lame_duck_s
 
 
 def test_a_rolling_update_takes_no_replica_away_before_there_is_another(manifests: Manifests) -> None:
@@ -232,6 +232,13 @@ def test_the_operators_port_is_open_to_monitoring_alone(manifests: Manifests) ->
     rules = manifests.the("NetworkPolicy")["spec"]["ingress"]
     (admin,) = (rule for rule in rules if "admin" in every_value(rule, "port"))
     assert list(every_value(admin["from"], "matchLabels")) == [{"kubernetes.io/metadata.name": "monitoring"}]
+
+
+def test_metrics_are_read_where_they_are_served(pod: Manifest, container: Manifest) -> None:
+    told = pod["metadata"]["annotations"]
+    assert int(told["prometheus.io/port"]) == ports_of(container)["admin"]
+    served = {route.path for route in admin_site(dict, bytes).routes if isinstance(route, Route)}
+    assert told["prometheus.io/path"] in served
 
 
 def test_a_replica_reaches_names_the_store_and_upstreams_but_no_metadata_service(
