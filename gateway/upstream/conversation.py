@@ -19,12 +19,11 @@ from gateway.errors import UpstreamError
 from gateway.upstream.faults import broken_stream, too_large
 from gateway.upstream.pipe import Pipe
 from gateway.upstream.piped_answer import PipedAnswer
-from gateway.upstream.piped_messages import is_message, mend, request_named_by
+from gateway.upstream.piped_messages import begins_as_message, is_message, read, request_named_by
 from gateway.upstream.transport import Answer
 from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import (
     JsonObject,
-    decode,
     encode,
     error_object,
     error_response,
@@ -187,10 +186,9 @@ class Conversation:
 
     def hear(self, data: bytes) -> bool:
         """Take what came on the pipe; False if it is no message."""
-        try:
-            decoded = decode(data)
-        except ValueError:
-            decoded, data = mend(data)
+        if not begins_as_message(data):
+            return False
+        decoded, data = read(data)
         messages = [message for message in split(decoded) if is_message(message)]
         for message in messages:
             self._sort(message, data if message is decoded else encode(message))

@@ -71,7 +71,7 @@ class LegacyUpstream:
         self._rounds = rounds
         self._background = background
         self._sessions = LegacySessions(http, options, background, self._note_change, now_s, sharing)
-        self._preparation = Preparation(http.name, now_s, options.connect_timeout_s)
+        self._preparation = Preparation(http.name, now_s, min(options.connect_timeout_s, options.calls.timeout_s))
         self._results = LegacyResults(http.name, options)
         recovery = Recovery(self._sessions, options, background, self._release)
         self._retries = Retries(

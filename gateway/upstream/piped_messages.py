@@ -1,7 +1,16 @@
 """What came on a pipe: whether it is a message, and which request it says that it belongs to."""
 
+from typing import Final
+
 from gateway.wire import meta, methods
 from gateway.wire.jsonrpc import Json, JsonObject, decode
+
+_BEGINNINGS: Final = (b"{", b"[", b"\xef\xbb\xbf")
+
+
+def begins_as_message(data: bytes) -> bool:
+    """Whether a line begins as messages do, with or without a byte order mark: others cost nothing in a flood."""
+    return data.lstrip().startswith(_BEGINNINGS)
 
 
 def is_message(value: Json) -> bool:
@@ -9,6 +18,14 @@ def is_message(value: Json) -> bool:
     if not isinstance(value, dict):
         return False
     return isinstance(value.get("method"), str) or ("id" in value and not value.keys().isdisjoint(("result", "error")))
+
+
+def read(data: bytes) -> tuple[Json, bytes]:
+    """Read a line: its JSON value, and the bytes that it was read of; (None, data) for what is none."""
+    try:
+        return decode(data), data
+    except ValueError:
+        return mend(data)
 
 
 def mend(data: bytes) -> tuple[Json, bytes]:

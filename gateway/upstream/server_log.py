@@ -5,6 +5,7 @@ not every server knows.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -31,12 +32,10 @@ class ServerLog:
         secrets: texts to write as `***`; the short ones, which may be any word, are left as they are.
         now_s: a monotonic clock.
 
-    Attributes:
-        last: the lines that came last, for whoever wants to know why a server ended.
     """
 
     def __init__(self, upstream: str, secrets: Iterable[str] = (), now_s: Callable[[], float] = time.monotonic) -> None:
-        self.last: list[str] = []
+        self._last: deque[bytes] = deque(maxlen=_LAST_LINES)
         self._upstream = upstream
         self._secrets = sorted({text for text in secrets if len(text) >= _SECRET_LENGTH}, key=len, reverse=True)
         self._now_s = now_s
@@ -48,15 +47,19 @@ class ServerLog:
         """What to make lines with of what a process writes to stderr."""
         return Lines(4 * _LONGEST)
 
+    @property
+    def last(self) -> list[str]:
+        """The lines that came last, for whoever wants to know why a server ended."""
+        return [self._readable(raw) for raw in self._last]
+
     def write(self, stream: str, line: Line) -> None:
         """Log a line; an empty one is left out."""
         raw = line.head if isinstance(line, Overlong) else line
-        text = self._readable(raw)
-        if not text:
+        if not raw.strip():
             return
-        self.last = [*self.last[-_LAST_LINES + 1 :], text]
+        self._last.append(raw)
         if self._has_room():
-            log.info("server output", upstream=self._upstream, stream=stream, line=text)
+            log.info("server output", upstream=self._upstream, stream=stream, line=self._readable(raw))
 
     def _has_room(self) -> bool:
         now_s = self._now_s()

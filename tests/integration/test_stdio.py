@@ -127,11 +127,11 @@ async def test_a_server_that_floods_its_output_is_served_and_delays_no_other(tmp
     flooding = StdioServer(tmp_path)
     upstreams = {"flooding": flooding.configured(), "other": other.configured()}
     async with running_gateway(upstreams=upstreams) as gateway, RoundClient(gateway.url, capabilities={}) as client:
-        assert (await client.call("flooding__flood", {"text": "x"})).text == "flooding"
+        assert (await client.call("flooding__flood", {"text": "x" * 100})).text == "flooding"
         for number in range(20):
             assert (await client.call("other__echo", {"text": str(number)})).text == str(number)
         assert (await client.call("flooding__echo", {"text": "hi"})).text == "hi"
-        assert len(output(gateway, "stdout")) + len(output(gateway)) == 100
+        assert len(output(gateway, "stdout")) + len(output(gateway)) >= 100
     assert flooding.alive == []
 
 
@@ -143,6 +143,13 @@ async def test_secrets_do_not_get_into_the_log(tmp_path: Path) -> None:
         assert output(gateway) == ["1: *** [31m and *** refused"]
         await client.call("noise", {"text": "topsecret1"})
         assert "topsecret" not in str(gateway.log)
+
+
+async def test_a_server_that_takes_no_more_messages_is_given_up_after_its_timeout(tmp_path: Path) -> None:
+    """It is not even waited for longer by the look at its tools before the first call."""
+    async with served(StdioServer(tmp_path, "--deaf"), era="legacy", timeout="200ms") as (_gateway, client):
+        reply = await client.call("echo", {"text": "x" * 1_000_000})
+        assert reply.error["message"] == "Upstream 'git' sent nothing for 0.2 s"
 
 
 async def test_errors_without_an_id_are_those_of_the_only_request(tmp_path: Path) -> None:
