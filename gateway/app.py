@@ -1,4 +1,4 @@
-"""Puts the rooms together: from settings to a running server.
+"""Puts the rooms together: from settings to an application that can be served.
 
 The only place, beside the command line, that knows the configuration; it introduces the shells to each other.
 """
@@ -12,37 +12,34 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
-import uvicorn
-from cryptography.fernet import Fernet, MultiFernet
 from starlette.applications import Starlette
 
 from gateway import telemetry
-from gateway.auth.anonymous import Anonymous
-from gateway.auth.api_key import ApiKey, ApiKeys
 from gateway.config import model
-from gateway.config.addresses import is_loopback
 from gateway.core.cursors import Cursors
-from gateway.core.front_door import FrontDoor
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
 from gateway.core.request_state import RequestStateSealer
 from gateway.core.tokens import Sealer
-from gateway.demo.calls import curl_calls
-from gateway.demo.server import PATH as DEMO_PATH
-from gateway.demo.server import create_app as create_demo
 from gateway.metrics import View, exposition
-from gateway.plans import merge_options, offer_of, upstream_plan
-from gateway.process import raise_descriptor_limit
-from gateway.rounds.memory import MemoryRounds, RoundLimits
+from gateway.plans import (
+    authenticator,
+    front_door,
+    merge_options,
+    offer_of,
+    round_limits,
+    shared_store,
+    state_keys,
+    upstream_plan,
+)
+from gateway.rounds.memory import MemoryRounds
 from gateway.server.drain import DrainTimes, serve_out
-from gateway.server.endpoint import Authenticator, ClientStream, Endpoint, Upstream
+from gateway.server.endpoint import ClientStream, Endpoint, Upstream
 from gateway.server.gate import Gate, draining
-from gateway.server.graceful import Departure, GracefulServer
-from gateway.server.ports import Bound, bind, run
-from gateway.server.protocol import OneWriteProtocol
+from gateway.server.graceful import Departure
 from gateway.server.replies import ReplyTimes
-from gateway.server.site import Site, admin_site
+from gateway.server.site import Site
 from gateway.upstream.any_era import AnyEraUpstream
 from gateway.upstream.background import Background
 from gateway.upstream.build import build_upstream
@@ -56,7 +53,6 @@ from gateway.wire.jsonrpc import JsonObject
 
 if TYPE_CHECKING:  # their package is an extra of the distribution
     from gateway.rounds.shared import SharedRounds
-    from gateway.store.connection import SharedStore
     from gateway.store.sticky import StickyStore
 
 log = structlog.get_logger()
@@ -78,8 +74,8 @@ class Gateway:
         self._gate = Gate()
         self._background = Background()
         self._limit = StreamLimit(settings.server.max_listeners)
-        self._token_sealer = Sealer(_state_keys(settings.state))
-        self.store = _shared_store(settings.state)
+        self._token_sealer = Sealer(state_keys(settings.state))
+        self.store = shared_store(settings.state)
         self.rounds = self._open_rounds(settings.rounds)
         self._sealer = RequestStateSealer(self._token_sealer, time.time)
         self._merged: MergedUpstream | None = None
@@ -100,7 +96,7 @@ class Gateway:
         )
 
     def _open_rounds(self, rounds: model.Rounds) -> "MemoryRounds | SharedRounds":
-        limits = _round_limits(rounds)
+        limits = round_limits(rounds)
         if self.store is None:
             return MemoryRounds(limits, self._background.run)
         from gateway.rounds.shared import SharedRounds
@@ -157,10 +153,10 @@ class Gateway:
     def _endpoints(self, paths: Mapping[str, Upstream]) -> dict[str, Endpoint]:
         server = self._settings.server
         door = front_door(server)
-        authenticator = _authenticator(self._settings.auth)
+        who = authenticator(self._settings.auth)
         times = ReplyTimes(server.stream_after_s, server.keepalive_s)
         return {
-            path: Endpoint(upstream, door, authenticator, times, self._gate, self._affinity(path))
+            path: Endpoint(upstream, door, who, times, self._gate, self._affinity(path))
             for path, upstream in paths.items()
         }
 
@@ -258,128 +254,3 @@ def _spare_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
-
-
-def serve(settings: model.Settings) -> None:
-    """Serve until a signal ends it.
-
-    Raises:
-        ListenError: a port cannot be had; nothing was started.
-        KeyboardInterrupt: the signal was SIGINT.
-    """
-    telemetry.configure(settings.log.level)
-    raise_descriptor_limit()
-    gateway = Gateway(settings)
-    server = settings.server
-    with contextlib.ExitStack() as ports:
-        remedy = "choose another port, or end what listens there"
-        front = ports.enter_context(_bound_front(gateway, server, "server.port", remedy))
-        beside = [] if server.admin is None else [ports.enter_context(_bound_admin(gateway, server.admin))]
-        admin = None if server.admin is None else f"{server.admin.host}:{beside[0].port}"
-        log.info("serving", host=server.host, port=front.port, admin=admin, upstreams=list(gateway.upstreams))
-        run(front, beside)
-
-
-def _bound_front(
-    gateway: Gateway, server: model.Server, key: str, remedy: str
-) -> contextlib.AbstractContextManager[Bound]:
-    front = GracefulServer(uvicorn_config(gateway.site, server), gateway.drain)
-    return contextlib.closing(bind(front, key, remedy))
-
-
-def _bound_admin(gateway: Gateway, admin: model.Admin) -> contextlib.AbstractContextManager[Bound]:
-    config = uvicorn.Config(
-        admin_site(gateway.readiness, gateway.exposition),
-        host=admin.host,
-        port=admin.port,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        timeout_graceful_shutdown=1,
-    )
-    remedy = "choose another port, or write server.admin: false"
-    return contextlib.closing(bind(GracefulServer(config), "server.admin", remedy))
-
-
-def uvicorn_config(site: Site, server: model.Server) -> uvicorn.Config:
-    """How uvicorn serves a site."""
-    return uvicorn.Config(
-        site,
-        host=server.host,
-        port=server.port,
-        http=OneWriteProtocol,
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        lifespan="on",
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=max(1, int(server.drain_s)),
-        backlog=4096,
-    )
-
-
-def front_door(server: model.Server) -> FrontDoor:
-    """Who may knock.
-
-    Host is checked on loopback, where a page in a browser may reach the gateway by a name of its own (DNS rebinding),
-    and wherever hosts are listed.
-    """
-    checks_host = is_loopback(server.host) or bool(server.allowed_hosts)
-    bound_host = f"[{server.host}]" if ":" in server.host else server.host
-    return FrontDoor(
-        allowed_origins=frozenset(server.allowed_origins),
-        allowed_hosts=frozenset({*server.allowed_hosts, bound_host}) if checks_host else None,
-        max_body_bytes=server.max_body_bytes,
-    )
-
-
-def _authenticator(auth: model.Auth) -> Authenticator:
-    if auth.type == "none":
-        return Anonymous()
-    return ApiKeys(ApiKey(key.name, key.sha256.get_secret_value(), key.scopes) for key in auth.keys)
-
-
-def _round_limits(rounds: model.Rounds) -> RoundLimits:
-    return RoundLimits(rounds.ttl_s, rounds.max, rounds.max_per_principal, rounds.max_per_upstream)
-
-
-def _shared_store(state: model.State) -> "SharedStore | None":
-    """The store that replicas share, if there is one; its client is an extra of the distribution."""
-    if (url := state.shared_store) is None:
-        return None
-    from gateway.store.connection import SharedStore
-
-    return SharedStore(url, state.namespace)
-
-
-def _state_keys(state: model.State) -> MultiFernet:
-    keys = [key.get_secret_value() for key in state.keys] or [Fernet.generate_key().decode()]
-    return MultiFernet([Fernet(key) for key in keys])
-
-
-def demo(port: int | None) -> None:
-    """Run the demo server with the gateway in front of it, and print calls to paste, until a signal ends it.
-
-    Args:
-        port: the gateway's; 8080 by default.
-
-    Raises:
-        ListenError: the port cannot be had.
-        KeyboardInterrupt: the signal was SIGINT.
-    """
-    telemetry.configure("warning")
-    config = uvicorn.Config(create_demo(), port=0, log_config=None, timeout_graceful_shutdown=1)
-    with contextlib.closing(bind(GracefulServer(config), "demo", "end something that listens")) as behind:
-        settings = model.Settings.model_validate(
-            {
-                "server": {"port": 8080 if port is None else port, "admin": False, "drain": "1s"},
-                "upstreams": {"demo": {"url": f"http://127.0.0.1:{behind.port}{DEMO_PATH}"}},
-            }
-        )
-        remedy = "choose another port with --port"
-        with _bound_front(Gateway(settings), settings.server, "demo", remedy) as front:
-            print(curl_calls(f"http://127.0.0.1:{front.port}{settings.server.path}"), flush=True)
-            run(front, [behind])

@@ -207,7 +207,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     if arguments.reload:
         return _serve_and_reload(arguments)
     settings = _settings_to_serve(arguments)
-    from gateway.app import serve
+    from gateway.serving import serve
 
     _warn(settings)
     return _run(lambda: serve(settings))
@@ -254,6 +254,6 @@ def _keygen(_arguments: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from gateway.app import demo
+    from gateway.serving import demo
 
     return _run(lambda: demo(arguments.port))

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway import app, telemetry
+from gateway import plans, serving, telemetry
 from gateway.app import Gateway
 from gateway.cli import main
 from gateway.config.model import Settings
@@ -35,7 +35,7 @@ def taken() -> Iterator[int]:
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run commands here without changing the process that runs the tests."""
     monkeypatch.setattr(telemetry, "configure", lambda _level: None)
-    monkeypatch.setattr(app, "raise_descriptor_limit", lambda: None)
+    monkeypatch.setattr(serving, "raise_descriptor_limit", lambda: None)
 
 
 def write_config(folder: Path, url: str, **server: Any) -> Path:
@@ -194,7 +194,7 @@ def test_host_is_checked_wherever_only_this_machine_can_reach_the_gateway(host: 
     headers, _body = good_request(headers={"Host": sent})
     found = 200
     try:
-        check_head("POST", Headers(to_asgi(headers)), app.front_door(settings.server))
+        check_head("POST", Headers(to_asgi(headers)), plans.front_door(settings.server))
     except ProtocolError as refused:
         found = refused.status
     assert found == status

@@ -9,9 +9,10 @@ import httpx
 import pytest
 import structlog.testing
 
-from gateway.app import Gateway, uvicorn_config
+from gateway.app import Gateway
 from gateway.config.model import Settings
 from gateway.server.graceful import GracefulServer
+from gateway.serving import uvicorn_config
 from gateway.upstream import legacy_session
 from tests.support.changing_server import ChangingUpstream
 from tests.support.gateway_app import Front

@@ -25,8 +25,9 @@ import httpx
 import structlog.testing
 from uvicorn.server import ServerState
 
-from gateway.app import Gateway, uvicorn_config
+from gateway.app import Gateway
 from gateway.config.model import Settings
+from gateway.serving import uvicorn_config
 from tests.support.messages import good_request
 from tests.support.scripted import ScriptedUpstream
 

@@ -37,10 +37,10 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class App(types.ModuleType):
-    """Stands for gateway.app: notes what it is asked to serve."""
+    """Stands for gateway.serving: notes what it is asked to serve."""
 
     def __init__(self) -> None:
-        super().__init__("gateway.app")
+        super().__init__("gateway.serving")
         self.served: list[Settings] = []
         self.ports: list[int | None] = []
         self.failure: BaseException | None = None
@@ -57,7 +57,7 @@ class App(types.ModuleType):
 @pytest.fixture
 def app(monkeypatch: pytest.MonkeyPatch) -> App:
     stand_in = App()
-    monkeypatch.setitem(sys.modules, "gateway.app", stand_in)
+    monkeypatch.setitem(sys.modules, "gateway.serving", stand_in)
     return stand_in
 
 
@@ -332,4 +332,4 @@ def test_check_and_keygen_load_no_server(file: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", code, "check", "-c", str(file)], capture_output=True, text=True, cwd=ROOT, check=True
     )
-    assert not {"aiohttp", "httpx", "starlette", "uvicorn", "gateway.app"} & set(ended.stdout.split())
+    assert not {"aiohttp", "httpx", "starlette", "uvicorn", "gateway.app", "gateway.serving"} & set(ended.stdout.split())
