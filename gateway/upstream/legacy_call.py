@@ -14,7 +14,6 @@ from typing import Final, Protocol, TypeAlias
 from gateway.core.exchange import Exchange
 from gateway.core.exchange_events import (
     Answered,
-    Asked,
     Broke,
     ClientLeft,
     Command,
@@ -50,9 +49,6 @@ from gateway.wire.jsonrpc import Json, JsonObject
 
 Ending: TypeAlias = RequireInput | Complete | Fail
 """How one leg of a call ends for the client."""
-
-HEARING_S: Final = 1.0
-"""How long a server is heard that may have got its answers already."""
 
 LINGER_S: Final = 0.02
 """How long a result waits for logs and progress that travel on another stream than itself."""
@@ -104,7 +100,6 @@ class LegacyCall:
         self._was_notified = False
         self._resumption = Resumption(session)
         self._running: asyncio.Task[None] | None = None
-        self._has_news: asyncio.Event | None = None
 
     # Most calls do without these, and without the cycles of references that they make.
 
@@ -151,49 +146,6 @@ class LegacyCall:
         self._clock.resume()
         return await self._until_leg_ends(self._go_on(Answered(leg), self._leg_ended, on_posted))
 
-    async def recover(
-        self, leg: Leg, client: ClientStream, on_posted: Callable[[], Awaitable[None]], *, is_posted: bool | None
-    ) -> Ending:
-        """Go on where another process left the call, with the answers of a retry; otherwise like `answer`.
-
-        Args:
-            leg: the retry.
-            client: where notifications go.
-            on_posted: called when the server has taken the answers.
-            is_posted: whether it had taken them before. None: nobody knows; if it has, it may well have gone on since,
-                so its stream is heard first, for `HEARING_S`.
-        """
-        self._enter(leg, client)
-        self._leg_ended = self._loop.create_future()
-        self._clock.pause()
-        self._running = self._background.run(self._run_detached())
-        return await self._until_leg_ends(self._recover(leg, self._leg_ended, on_posted, is_posted))
-
-    async def _recover(
-        self,
-        leg: Leg,
-        leg_ended: asyncio.Future[Ending],
-        on_posted: Callable[[], Awaitable[None]],
-        is_posted: bool | None,
-    ) -> Ending:
-        if is_posted is None:
-            is_posted = await self._has_gone_on()
-        if leg_ended.done():
-            return leg_ended.result()
-        self._clock.resume()
-        return await self._go_on(Answered(leg, is_delivered=is_posted), leg_ended, on_posted)
-
-    async def _has_gone_on(self) -> bool:
-        """Whether the server has gone on since it asked what is open: it answered the call, asked more, or is gone."""
-        self._has_news = asyncio.Event()
-        self._resumption.wanted.set()
-        try:
-            async with asyncio.timeout(self._resumption.pause_s + HEARING_S):
-                await self._has_news.wait()
-        except TimeoutError:
-            return False
-        return True
-
     async def _go_on(
         self, answered: Answered, leg_ended: asyncio.Future[Ending], on_posted: Callable[[], Awaitable[None]]
     ) -> Ending:
@@ -220,16 +172,6 @@ class LegacyCall:
             retry_ms=self._resumption.retry_ms,
             standing=self.exchange.standing,
         )
-
-    def stand_at(self, point: RecoveryPoint) -> None:
-        """Be the call that another process left at this point; then `recover` goes on with it."""
-        self.exchange.restore(point.standing)
-        self._resumption.start_at(point.event_id, point.retry_ms)
-
-    @property
-    def has_picked_up(self) -> bool:
-        """Whether there was anything on a stream of the server that was picked up."""
-        return self._resumption.has_heard
 
     async def drop(self, error: GatewayError) -> None:
         """Let go of the call and of its session without a word to the server: another replica goes on with both.
@@ -304,8 +246,6 @@ class LegacyCall:
             raise
         finally:
             self._end_gathering()
-            if self._has_news is not None:
-                self._has_news.set()
             self.holds_session = False
             self.session.is_suspect |= not self._has_responded
             if self._has_responded or self._outbox.is_empty:
@@ -319,9 +259,6 @@ class LegacyCall:
         self._release(self, False)
 
     async def _converse(self) -> None:
-        if not self._message:
-            await self._read_on(await self._pick_up(None))
-            return
         answer = await self.session.request(self._take_message())
         if isinstance(answer, dict):
             await self._hear(answer)
@@ -382,7 +319,6 @@ class LegacyCall:
         is_own_stream = not self._resumption.has_begun
         incoming = self.session.hearing.sort(message, self.exchange.request_id, is_own_stream=is_own_stream)
         if isinstance(incoming, Responded):
-            self._note_news(incoming)
             await self._linger()
             self._has_responded = True
             for command in self._take_in(incoming, is_reader=True):
@@ -403,7 +339,6 @@ class LegacyCall:
     async def _take(self, incoming: Incoming) -> None:
         if isinstance(incoming, (Pinged, Changed)):
             return
-        self._note_news(incoming)
         if isinstance(incoming, Responded):
             await self._linger()
             self._has_responded = True
@@ -411,14 +346,6 @@ class LegacyCall:
             self._was_notified = True
         await self._on(incoming)
         await self._outbox.has_room()  # a flood of questions is answered at the pace at which answers are taken
-
-    def _note_news(self, incoming: Incoming) -> None:
-        """Take note that the server has gone on; what it reports proves nothing, since it may do so while it waits."""
-        is_new = isinstance(incoming, Responded) or (
-            isinstance(incoming, Asked) and not self.exchange.has_seen(incoming)
-        )
-        if is_new and self._has_news is not None:
-            self._has_news.set()
 
     async def _linger(self) -> None:
         """Give notifications on the GET stream, which are not ordered with the result, a moment to arrive."""

@@ -22,6 +22,7 @@ from gateway.upstream.legacy_call import LegacyCall
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_session import SessionExpired
 from gateway.upstream.legacy_sessions import LegacySessions, Wanted
+from gateway.upstream.recovered_call import RecoveredCall
 from gateway.wire import methods
 from gateway.wire.jsonrpc import JsonObject, notification
 
@@ -54,8 +55,8 @@ class Recovery:
 
     async def resume(
         self, point: RecoveryPoint, request: InboundRequest, leg: Leg, wanted: Wanted, recorded: Recorded | None
-    ) -> LegacyCall:
-        """The call that another replica left, on its session; `LegacyCall.recover` goes on with it.
+    ) -> RecoveredCall:
+        """The call that another replica left, on its session.
 
         Args:
             point: where it stands; it is resumable.
@@ -67,8 +68,7 @@ class Recovery:
         session = self._sessions.adopt(wanted, point.session_id or "", _negotiated(point))
         names = self._options.question_names.get(request.target or "", ())
         exchange = Exchange(request.method, point.request_id, leg, names=names, recorded=recorded)
-        call = LegacyCall(session, exchange, {}, self._options.calls, self._background, self._release)
-        call.stand_at(point)
+        call = RecoveredCall(session, exchange, point, self._options.calls, self._background, self._release)
         session.hearing.attach(point.request_id, call.hear_aside)
         try:
             await self._sessions.listen(session)
@@ -113,7 +113,7 @@ def answers_to_repeat(point: RecoveryPoint, recorded: JsonObject, answers: JsonO
     return {**point.standing.ahead, **ahead}, known
 
 
-def is_lost(call: LegacyCall, error: GatewayError) -> bool:
+def is_lost(call: RecoveredCall, error: GatewayError) -> bool:
     """Whether a call could not be picked up: its server knows nothing of it any more, or will not say."""
     if isinstance(error, ProtocolError):
         return isinstance(error.data, dict) and error.data.get("reason") == "lost"

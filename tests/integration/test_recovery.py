@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.core.claims import Claim, Stage
-from gateway.upstream import legacy_call, resumption
+from gateway.upstream import recovered_call, resumption
 from gateway.wire.jsonrpc import JsonObject
 from tests.support.asking_server import AskingServer, Call, RpcError
 from tests.support.asking_tools import DECLINED, ELICIT, FOLDERS, FORM, PAGE, ROOTS, filled, offer_tools
@@ -29,7 +29,7 @@ FIRST, SECOND = "elicitation_1", "elicitation_2"
 @pytest.fixture(autouse=True)
 def quick_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resumption, "PAUSE_S", 0.0005)
-    monkeypatch.setattr(legacy_call, "HEARING_S", 0.2)
+    monkeypatch.setattr(recovered_call, "HEARING_S", 0.2)
 
 
 async def greet(call: Call) -> str:
@@ -328,7 +328,7 @@ async def test_a_replica_that_dies_over_a_recovery_leaves_it_to_the_next_one(mon
             asked = await client.call("book", url=one.url)
             await stage_at_death(one, Stage.CLAIMED)
             with monkeypatch.context() as patched:
-                patched.setattr(legacy_call, "HEARING_S", 60.0)
+                patched.setattr(recovered_call, "HEARING_S", 60.0)
                 retry = asyncio.ensure_future(client.call("book", answers={FIRST: ADA}, state=asked.state))
                 await other.until(lambda: server.resumptions)
                 await other.die()
