@@ -15,6 +15,8 @@ from tests.support.cluster import Cluster, calls_until, cluster, keys
 IN_FLIGHT = 64
 CALLS = int(os.environ.get("REPLICA_CALLS", "1000"))
 ROUNDS = int(os.environ.get("REPLICA_ROUNDS", "1"))
+THINK_S = 1.0
+"""Where things happen meanwhile: most calls are suspended when they do."""
 
 
 @asynccontextmanager
@@ -53,10 +55,10 @@ async def test_replicas_are_killed_one_after_the_other() -> None:
         "polled": AskingServer(polled=True),
         "plain": AskingServer(),
     }
-    async with cluster(**servers) as on:
+    async with cluster(think_s=THINK_S, **servers) as on:
         async with under_load(on):
             for replica in on.replicas * ROUNDS:
-                await on.made(100)
+                await on.made(60)
                 await replica.kill()
                 await on.made(20)
                 await replica.start()
@@ -69,9 +71,9 @@ async def test_replicas_are_killed_one_after_the_other() -> None:
 
 
 async def test_a_rolling_restart_fails_no_call() -> None:
-    options = {"server": {"lame_duck": "500ms", "drain": "3s"}}
+    options = {"server": {"lame_duck": "300ms", "drain": "1s"}}
     servers = {"resumable": AskingServer(event_ids=True), "polled": AskingServer(polled=True)}
-    async with cluster(options=options, **servers) as on:
+    async with cluster(options=options, think_s=THINK_S, **servers) as on:
         async with under_load(on):
             for replica in on.replicas * ROUNDS:
                 replica.terminate()
@@ -79,10 +81,11 @@ async def test_a_rolling_restart_fails_no_call() -> None:
                 await replica.start()
         for name, server in servers.items():
             assert ends(on, name) == {"done": server.executions.total()}
+            assert server.resumptions > 0, "rounds were handed over"
 
 
 async def test_the_store_is_stopped_and_started_and_no_call_is_lost() -> None:
-    async with cluster(plain=AskingServer(), resumable=AskingServer(event_ids=True)) as on:
+    async with cluster(think_s=THINK_S, plain=AskingServer(), resumable=AskingServer(event_ids=True)) as on:
         async with under_load(on):
             for _ in range(ROUNDS):
                 await on.redis.stop()
@@ -90,6 +93,7 @@ async def test_the_store_is_stopped_and_started_and_no_call_is_lost() -> None:
                     await replica.until(store="down", ready=True)
                 plain = [on.http.call("hello", url=f"{base}/mcp/plain") for base in on.replicas.bases]
                 assert [reply.text for reply in await asyncio.gather(*plain)] == ["hello"] * 3
+                await on.made(IN_FLIGHT // 2)  # rounds whose retries land where they began go on
                 await on.redis.start()
                 for replica in on.replicas:
                     await replica.until(store="up")
@@ -101,16 +105,15 @@ async def test_the_store_is_stopped_and_started_and_no_call_is_lost() -> None:
 
 
 async def test_a_replica_stands_still_and_wakes_and_no_call_has_two_owners() -> None:
-    async with cluster(resumable=AskingServer(event_ids=True)) as on:
+    async with cluster(think_s=THINK_S, resumable=AskingServer(event_ids=True)) as on:
         server = on.servers["resumable"]
         async with under_load(on):
             for replica in on.replicas[:ROUNDS]:
                 before = server.resumptions
                 replica.stop()
                 await server.until(lambda before=before: server.resumptions > before)
-                await on.made(50)
                 replica.go_on()
                 await replica.until(ready=True)
-                await on.made(50)
+                await on.made(IN_FLIGHT)
         assert ends(on, "resumable") == {"done": server.executions.total()}
         assert not server.cancelled

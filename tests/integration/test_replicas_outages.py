@@ -13,7 +13,6 @@ from tests.support.replicas import Replica, Replicas
 from tests.support.round_client import Reply, RoundClient
 
 ADA = {"elicitation_1": filled("Ada")}
-BOUND_S = 20.0
 
 
 class Stage:
@@ -45,15 +44,13 @@ class Stage:
 
 @asynccontextmanager
 async def stage(*, event_ids: bool = True) -> AsyncIterator[Stage]:
-    async with AskingServer(event_ids=event_ids) as server, RedisServer() as redis:
-        async with Replicas(redis.url, server.url, count=2) as replicas, RoundClient("", wait_s=30) as client:
-            yield Stage(server, redis, replicas, client)
-
-
-async def until_store_is(replica: Replica, state: str) -> None:
-    async with asyncio.timeout(BOUND_S):
-        while (await replica.readiness())[1]["store"] != state:
-            await asyncio.sleep(0.05)
+    async with (
+        AskingServer(event_ids=event_ids) as server,
+        RedisServer() as redis,
+        Replicas(redis.url, server.url, count=2) as replicas,
+        RoundClient("", wait_s=30) as client,
+    ):
+        yield Stage(server, redis, replicas, client)
 
 
 async def test_without_the_store_everything_goes_on_that_does_not_need_it() -> None:
@@ -61,8 +58,8 @@ async def test_without_the_store_everything_goes_on_that_does_not_need_it() -> N
         on.goes_on.set()
         here, there, before = [await on.ask(on.one) for _ in range(3)]
         await on.redis.kill()
-        await until_store_is(on.one, "down")
-        await until_store_is(on.other, "down")
+        await on.one.until(store="down")
+        await on.other.until(store="down")
         assert (await on.one.readiness())[0] == 200
 
         assert (await on.client.call("hello", url=on.one.url)).text == "hello"
@@ -75,8 +72,8 @@ async def test_without_the_store_everything_goes_on_that_does_not_need_it() -> N
             assert refused.headers["Retry-After"] == "2"
 
         await on.redis.start()
-        await until_store_is(on.one, "up")
-        await until_store_is(on.other, "up")
+        await on.one.until(store="up")
+        await on.other.until(store="up")
         assert (await on.answer(on.other, there)).text == "Ada"
         assert (await on.answer(on.one, before)).text == "Ada"
         assert len(on.server.answers) == 4
@@ -92,8 +89,8 @@ async def test_the_store_goes_away_while_a_retry_is_relayed() -> None:
         refused = await retry
         assert (refused.status, refused.error["data"]["retryable"]) == (503, True)
         await on.redis.start()
-        await until_store_is(on.one, "up")
-        await until_store_is(on.other, "up")
+        await on.one.until(store="up")
+        await on.other.until(store="up")
         again = asyncio.create_task(on.answer(on.other, asked))
         on.goes_on.set()
         assert (await again).text == "Ada"

@@ -89,13 +89,13 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(
-    *, options: dict[str, Any] | None = None, store: RedisServer | None = None, **servers: AskingServer
+    *, options: dict[str, Any] | None = None, think_s: float = 0.0, **servers: AskingServer
 ) -> AsyncIterator[Cluster]:
     """Have all of it up and running.
 
     Args:
         options: sections of the replicas' configuration.
-        store: one that is particular.
+        think_s: how long users think about a question.
         servers: by the name of their upstream.
     """
     async with AsyncExitStack() as stack:
@@ -103,12 +103,12 @@ async def cluster(
             await stack.enter_async_context(server)
             for tool in (once, twice, hello):
                 server.tool(tool)
-        redis = await stack.enter_async_context(store or RedisServer())
+        redis = await stack.enter_async_context(RedisServer())
         urls = {name: server.url for name, server in servers.items()}
         replicas = await stack.enter_async_context(Replicas(redis.url, urls, **(options or {})))
         balancer = await stack.enter_async_context(RoundRobin(replicas.bases))
         http = await stack.enter_async_context(RoundClient(f"{balancer.url}/mcp", wait_s=60))
-        clients = {name: Steadfast(http, f"{balancer.url}/mcp/{name}") for name in servers}
+        clients = {name: Steadfast(http, f"{balancer.url}/mcp/{name}", think_s=think_s) for name in servers}
         yield Cluster(servers, clients, redis, replicas, balancer, http)
 
 

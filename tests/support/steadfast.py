@@ -42,15 +42,17 @@ class Steadfast:
     Args:
         client: makes single requests.
         url: the endpoint, if not the client's own.
+        think_s: how long its user thinks about a question.
 
     Attributes:
         tally: how they ended.
         ends: the same, call by call.
     """
 
-    def __init__(self, client: RoundClient, url: str | None = None) -> None:
+    def __init__(self, client: RoundClient, url: str | None = None, *, think_s: float = 0.0) -> None:
         self._client = client
         self._url = url
+        self._think_s = think_s
         self.tally = Tally()
         self.ends: dict[str, str] = {}
 
@@ -58,6 +60,7 @@ class Steadfast:
         """Make a call, answer whatever it asks, and say how it ended."""
         reply = await self._first(tool, key)
         while reply is not None and reply.asks:
+            await asyncio.sleep(self._think_s)
             answers = {name: filled("Ada") for name in reply.questions}
             reply = await self._retry(tool, key, answers, reply.state)
         end = self.ends[key] = self._end(reply, key)
