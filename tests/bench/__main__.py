@@ -1,4 +1,4 @@
-"""Runs the benchmark: `python -m tests.bench [--quick] [--only PATTERN] [--guard] [--profile] [--write]`."""
+"""Runs the benchmark: `python -m tests.bench [--quick] [--only PATTERN] [--guard] [--profile] [--instructions] [--write]`."""
 
 import argparse
 import sys
@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from tests.bench import page, plot, report
 from tests.bench.cases import FULL, GUARD, QUICK, Case, Plan, is_chosen
+from tests.bench.instructions import measure_instructions
 from tests.bench.measure import Row, measure_case, upstream_alone
 from tests.bench.parts import PARTS
 from tests.bench.processes import Target, start_bare, start_gateway, start_upstream
@@ -23,6 +24,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="turns of each target in each case")
     parser.add_argument("--guard", action="store_true", help="one case; exit with 1 if calls cost far too much, twice")
     parser.add_argument("--profile", action="store_true", help="profile the gateway in the first case chosen")
+    parser.add_argument("--instructions", action="store_true", help="count instructions with valgrind, some minutes")
     parser.add_argument("--write", action="store_true", help="put the results into docs/performance.md")
     return parser.parse_args()
 
@@ -90,6 +92,9 @@ def main() -> int:
             return _guard(upstream, folder)
         if arguments.profile:
             profile(cases[0], plan.seconds * 6, upstream, folder)
+            return 0
+        if arguments.instructions:
+            print(measure_instructions([case for case in cases if case.connections == 1], upstream, folder))
             return 0
         if cases:
             _measure_cases(cases, plan, upstream, folder, writes=arguments.write)

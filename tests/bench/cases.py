@@ -75,7 +75,7 @@ QUICK: Final = Plan(
 
 GUARD: Final = replace(QUICK, cases=(Case("json", "1k", 32),))
 
-CEILINGS: Final = {"json-1k-c32": 2.0}
+CEILINGS: Final = {"json-1k-c32": 1.5}
 """The most processor time that a call may cost, in calls of the bare proxy, under `--guard`."""
 
 COLD_START: Final = "cold-start"
