@@ -1,4 +1,4 @@
-"""Runs the benchmark: `python -m tests.bench [--quick] [--only PATTERN] [--guard] [--profile] [--instructions] [--write]`."""
+"""Runs the benchmark: `python -m tests.bench`; what there is to choose, `--help` tells."""
 
 import argparse
 import sys

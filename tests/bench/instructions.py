@@ -1,7 +1,7 @@
 """Instructions in user space for one call on one connection: what a busy machine cannot disturb.
 
 The gateway and the bare proxy run under valgrind's callgrind, which counts; what was counted up to the end of a warm-up
-is left out. The kernel's part is not counted. Of large results the count is also of bytes that are copied, since valgrind
+is left out. The kernel's part is not counted. Of large results it counts the bytes that are copied, too, since valgrind
 takes each step of a repeated move for an instruction.
 """
 
