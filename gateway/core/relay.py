@@ -38,11 +38,19 @@ class Serve:
 
 @dataclass(frozen=True, slots=True)
 class Still:
-    """The relayer still waits, and has taken so many notices."""
+    """The relayer still waits.
+
+    Args:
+        relay: for what.
+        relayer: the replica that does.
+        taken: how many notices it has taken.
+        is_idle: whether nothing has come for a while: what was sent before, and not taken, is lost.
+    """
 
     relay: str
     relayer: str
     taken: int
+    is_idle: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,6 @@ class Ended:
     """The end of a relay: an outcome, or an error that was raised."""
 
     relay: str
-    notices: int
     end: JsonObject
 
 
@@ -118,7 +125,8 @@ def decode_message(data: bytes, recipient: str) -> Message:
     members: Json = decode(data)
     if not isinstance(members, dict) or members.pop("to", None) != recipient:
         raise ValueError("not for this replica")
-    kind = _KINDS.get(members.pop("kind", ""))
+    name = members.pop("kind", None)
+    kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise ValueError("of an unknown kind")
     try:
@@ -139,9 +147,16 @@ def request_members(request: InboundRequest) -> JsonObject:
 
 
 def to_request(members: JsonObject) -> InboundRequest:
-    """The request that `request_members` wrote."""
-    headers = {name: value.encode("latin-1") for name, value in members["param_headers"].items()}
-    return InboundRequest(**{**members, "param_headers": headers})
+    """The request that `request_members` wrote.
+
+    Raises:
+        ValueError: it is none as this version of the gateway knows them.
+    """
+    try:
+        headers = {name: value.encode("latin-1") for name, value in members["param_headers"].items()}
+        return InboundRequest(**{**members, "param_headers": headers})
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError("not a request") from error
 
 
 def caller_members(caller: Caller) -> JsonObject:
@@ -153,10 +168,17 @@ def caller_members(caller: Caller) -> JsonObject:
 
 
 def to_caller(members: JsonObject) -> Caller:
-    """The caller that `caller_members` wrote."""
-    principal = members["principal"]
-    scopes = None if principal["scopes"] is None else frozenset(principal["scopes"])
-    return Caller(**{**members, "principal": Principal(principal["id"], principal["name"], scopes)})
+    """The caller that `caller_members` wrote.
+
+    Raises:
+        ValueError: it is none as this version of the gateway knows them.
+    """
+    try:
+        principal = members["principal"]
+        scopes = None if principal["scopes"] is None else frozenset(principal["scopes"])
+        return Caller(**{**members, "principal": Principal(principal["id"], principal["name"], scopes)})
+    except (KeyError, TypeError) as error:
+        raise ValueError("not a caller") from error
 
 
 # --- ends ---------------------------------------------------------------------------------------------------------
@@ -168,12 +190,16 @@ def end_of_outcome(outcome: Outcome) -> JsonObject:
 
 
 def end_of_error(error: GatewayError) -> JsonObject:
-    """A foreseen failure, as JSON."""
+    """A foreseen failure, as JSON.
+
+    Raises:
+        ValueError: it is of a kind that no client is told of.
+    """
     if isinstance(error, ProtocolError):
         return {"protocol": {name: getattr(error, name) for name in _PROTOCOL_ERROR}}
     if isinstance(error, UpstreamError):
         return {"upstream": {name: getattr(error, name) for name in _UPSTREAM_ERROR}}
-    raise AssertionError(f"{type(error).__name__} never reaches a client")
+    raise ValueError(f"{type(error).__name__} never reaches a client")
 
 
 def to_outcome(end: JsonObject) -> Outcome:

@@ -7,6 +7,7 @@ from typing import Final
 
 from gateway.core.claims import Claim, Stage
 from gateway.store.connection import SharedStore
+from gateway.store.down import StoreDown
 
 _SLACK_S: Final = 60.0
 
@@ -14,6 +15,12 @@ _SWAP: Final = (
     "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL') return 1 end return 0"
 )
 """Replace a claim that is still what it was. One key, so that a cluster can do it."""
+
+_DROP: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+
+
+class ClaimUnread(StoreDown):
+    """Somebody else has a round, and the store could not be asked who."""
 
 
 class Claims:
@@ -30,19 +37,26 @@ class Claims:
         self._replica = replica
         self._ttl_ms = int((ttl_s + _SLACK_S) * 1000)
 
-    async def take(self, handle: str) -> Claim:
+    async def take(self, handle: str) -> Claim | None:
         """Claim a round, unless somebody has.
 
         Returns:
-            The claim that holds now. It names this replica if it was made now, or earlier.
+            None if it is ours now; else the claim that stands, which may be one that we made earlier.
 
         Raises:
+            ClaimUnread: somebody has claimed it; it is not known who.
             StoreDown: it is not known whether it was claimed; taking it again is safe.
         """
-        key, claim = self._key(handle), Claim(self._replica)
-        if await self._store.execute("SET", key, claim.to_text(), "NX", "PX", self._ttl_ms):
-            return claim
-        return await self.of(handle) or claim
+        words = (self._key(handle), Claim(self._replica).to_text(), "NX", "PX", self._ttl_ms)
+        if await self._store.execute("SET", *words):
+            return None
+        try:
+            found = await self.of(handle)
+        except StoreDown as error:
+            raise ClaimUnread from error
+        if found is None:
+            raise ClaimUnread
+        return found
 
     async def of(self, handle: str) -> Claim | None:
         """The claim on a round, None if there is none. Raises StoreDown."""
@@ -64,8 +78,8 @@ class Claims:
         """Undo a claim that was taken from somebody who is alive after all. Raises StoreDown."""
         if to is not None:
             await self._swap(handle, claim, to)
-        elif await self.of(handle) == claim:
-            await self._store.execute("DEL", self._key(handle))
+        else:
+            await self._store.execute("EVAL", _DROP, 1, self._key(handle), claim.to_text())
 
     async def _swap(self, handle: str, old: Claim, new: Claim) -> bool:
         return bool(await self._store.execute("EVAL", _SWAP, 1, self._key(handle), old.to_text(), new.to_text()))

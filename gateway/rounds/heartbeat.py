@@ -30,7 +30,6 @@ class Heartbeat:
         store: where they show.
         replica: this one.
         on_lapse: called when this replica has been taken for dead, before it shows itself again.
-        on_beat: called with each beat that came through.
         now_s: a monotonic clock.
     """
 
@@ -39,16 +38,15 @@ class Heartbeat:
         store: SharedStore,
         replica: str,
         on_lapse: Callable[[], Awaitable[None]],
-        on_beat: Callable[[], Awaitable[None]],
         now_s: Callable[[], float],
     ) -> None:
         self._store = store
         self._replica = replica
         self._on_lapse = on_lapse
-        self._on_beat = on_beat
         self._has_shown = False
         self._now_s = now_s
-        self._shown_at_s = now_s()
+        self._shown_at_s = self._beaten_at_s = now_s()
+        self._is_failing = False
         store.on_change(self._note_store)
 
     async def run(self) -> None:
@@ -56,10 +54,13 @@ class Heartbeat:
         while True:
             try:
                 await self.beat()
+                self._is_failing = False
             except StoreDown:
                 pass
             except Exception:
-                log.exception("heartbeat failed")
+                if not self._is_failing:  # once, not every second
+                    log.exception("heartbeat failed")
+                self._is_failing = True
             await asyncio.sleep(BEAT_S)
 
     async def beat(self) -> None:
@@ -75,7 +76,12 @@ class Heartbeat:
                 await self._on_lapse()
             await self._store.probe("SET", key, "1", "PX", ttl_ms)
             self._has_shown, self._shown_at_s = True, self._now_s()
-        await self._on_beat()
+        self._beaten_at_s = self._now_s()
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the others have seen lately that this replica lives."""
+        return self._now_s() < self._beaten_at_s + TTL_S
 
     async def is_alive(self, replica: str) -> bool:
         """Whether a replica shows that it lives. Raises StoreDown."""

@@ -17,6 +17,7 @@ from gateway.core.principal import Caller
 from gateway.core.relay import (
     Cancel,
     Done,
+    Ended,
     Message,
     Serve,
     Still,
@@ -28,14 +29,12 @@ from gateway.core.relay import (
 from gateway.core.request_state import refused
 from gateway.errors import GatewayError, ProtocolError
 from gateway.rounds.relayed import RelayedCall
-from gateway.rounds.relayer import ClientStream, Send
+from gateway.rounds.relayer import ClientStream, Send, unanswered
 from gateway.store.down import StoreDown
 from gateway.wire import codes
+from gateway.wire.jsonrpc import JsonObject
 
 log = structlog.get_logger()
-
-SILENT_S: Final = 6.0
-"""How long a relayer may be silent before its relay counts as given up."""
 
 _KEPT_S: Final = 30.0
 _MOST_KEPT_BYTES: Final = 33_554_432
@@ -69,9 +68,12 @@ class Owner:
         self._now_s = now_s
         self._calls: dict[str, RelayedCall] = {}
         self._by_handle: dict[str, RelayedCall] = {}
+        self._attaching: set[str] = set()
+        self._left: dict[str, float] = {}
 
     def __len__(self) -> int:
-        return len(self._calls)
+        """Those whose end is not known yet, or may not have been told."""
+        return sum(not call.is_ended or not call.is_given_up for call in self._calls.values())
 
     def knows(self, handle: str) -> bool:
         """Whether a relayed retry has claimed a round, and its end may still be wanted."""
@@ -100,30 +102,47 @@ class Owner:
         kept = [call for call in self._calls.values() if call.is_ended]
         size = sum(call.size for call in kept)
         for call in kept:
-            if call.silent_s(self._now_s()) > _KEPT_S or size > _MOST_KEPT_BYTES:
+            if call.kept_s > _KEPT_S or size > _MOST_KEPT_BYTES:
                 size -= call.size
                 self._forget(call.relay)
+        now_s = self._now_s()
+        self._left = {relay: left_s for relay, left_s in self._left.items() if now_s - left_s < _KEPT_S}
 
     # --- what a relayer says ---
 
     def _take(self, serve: Serve) -> None:
+        if serve.relay in self._left or serve.relay in self._attaching:
+            return
         if (call := self._calls.get(serve.relay)) is not None:
             self._run(self._repeat(call))
         elif (call := self._by_handle.get(serve.handle)) is not None:
+            self._attaching.add(serve.relay)
             self._run(self._attach(call, serve))
         else:
-            call = self._calls[serve.relay] = RelayedCall(serve, self._send, self._now_s)
-            call.task = self._run(self._work(call))
+            self._begin(serve)
+
+    def _begin(self, serve: Serve) -> None:
+        try:
+            call = RelayedCall(serve, self._send, self._now_s)
+        except ValueError as error:
+            log.warning("retry relayed by a gateway of another version", error=str(error))
+            self._run(self._tell(Ended(serve.relay, end_of_error(unanswered())), serve.relayer))
+            return
+        self._calls[serve.relay] = call
+        call.task = self._run(self._work(call))
 
     def _note_still(self, still: Still) -> None:
         call = self._calls.get(still.relay)
         if call is not None:
-            call.note_still(still.taken)
+            call.note_still(still.taken, is_idle=still.is_idle)
             self._run(self._repeat(call))
+        elif still.relay in self._attaching:
+            self._run(self._tell(Working(still.relay), still.relayer))
         else:
             self._run(self._tell(Unknown(still.relay), still.relayer))
 
     def _cancel(self, relay: str) -> None:
+        self._left[relay] = self._now_s()  # should its `Serve` come later, on another connection to the store
         call = self._calls.get(relay)
         if call is not None and call.task is not None:
             call.task.cancel()
@@ -138,20 +157,22 @@ class Owner:
 
     async def _work(self, call: RelayedCall) -> None:
         try:
-            outcome = await self._serve(call.upstream, call.request, call.caller, call)
-        except GatewayError as error:
-            call.end_with(end_of_error(error))
+            call.end_with(await self._end_of(call))
         except Exception:
             error_id = secrets.token_hex(8)
             log.exception("unforeseen failure", upstream=call.upstream, error_id=error_id)
             call.end_with(end_of_error(_unforeseen(error_id)))
-        else:
-            call.end_with(end_of_outcome(outcome))
         await self._report(call)
+
+    async def _end_of(self, call: RelayedCall) -> JsonObject:
+        try:
+            return end_of_outcome(await self._serve(call.upstream, call.request, call.caller, call))
+        except GatewayError as error:
+            return end_of_error(error)
 
     async def _report(self, call: RelayedCall) -> None:
         """Send the end of a call, as long as its relayer may be waiting for it."""
-        while call.silent_s(self._now_s()) < SILENT_S:
+        while not call.is_given_up:
             try:
                 await self._send(call.ended(), call.relayer)
                 return
@@ -164,23 +185,28 @@ class Owner:
 
     async def _attach(self, call: RelayedCall, serve: Serve) -> None:
         """A second copy of a retry: it is a client that comes back if the first relayer has fallen silent."""
-        seen_s = call.seen_s
-        while (left_s := SILENT_S - call.silent_s(self._now_s())) > 0:
-            await asyncio.sleep(min(left_s, _PAUSE_S))
-            if call.seen_s > seen_s or self._calls.get(call.relay) is not call:
-                await self._refuse(serve)
-                return
-        if self._calls.pop(call.relay, None) is None:
-            await self._refuse(serve)
+        try:
+            is_free = await self._falls_silent(call)
+        finally:
+            self._attaching.discard(serve.relay)
+        if serve.relay in self._left:
             return
+        if not is_free:
+            await self._tell(Ended(serve.relay, end_of_error(refused("used or expired"))), serve.relayer)
+            return
+        del self._calls[call.relay]
         call.attach(serve)
         self._calls[serve.relay] = call
         await self._repeat(call)
 
-    async def _refuse(self, serve: Serve) -> None:
-        refusal = RelayedCall(serve, self._send, self._now_s)
-        refusal.end_with(end_of_error(refused("used or expired")))
-        await self._tell(refusal.ended(), serve.relayer)
+    async def _falls_silent(self, call: RelayedCall) -> bool:
+        """Whether a call is given up by its relayer, and by nobody else who came for it meanwhile."""
+        relay, seen_s = call.relay, call.seen_s
+        while not call.is_given_up:
+            await asyncio.sleep(_PAUSE_S)
+            if call.seen_s > seen_s:
+                return False
+        return call.relay == relay and self._calls.get(relay) is call
 
     async def _tell(self, message: Message, recipient: str) -> None:
         try:

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.core.claims import Claim, OwnerLost, Stage
-from gateway.core.exchange import lost
+from gateway.core.claims import OwnerLost, Stage
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
@@ -35,19 +34,24 @@ from gateway.core.relay import (
 from gateway.core.request_state import RequestState, refused
 from gateway.core.tokens import Sealer
 from gateway.errors import GatewayError, ProtocolError
-from gateway.rounds.claims import Claims
+from gateway.rounds.claims import Claims, ClaimUnread
 from gateway.rounds.heartbeat import Heartbeat
 from gateway.rounds.inbox import Inbox
 from gateway.rounds.memory import MemoryRounds, Round, RoundLimits
 from gateway.rounds.owner import Owner, ServeUpstream
 from gateway.rounds.relayed import RelayedCall
-from gateway.rounds.relayer import ClientStream, OwnerDied, Relayer
+from gateway.rounds.relayer import ClientStream, OwnerDied, Relayer, unanswered
+from gateway.rounds.succession import Succession
 from gateway.store.connection import SharedStore
 from gateway.store.down import StoreDown
 
 log = structlog.get_logger()
 
 _AGAIN_S: Final = 0.05
+_TIDY_S: Final = 1.0
+_UNSEEN_PAUSE_S: Final = 1.0
+_MOST_TURNS: Final = 8
+"""How many replicas a retry is brought to, should each die, or come back, while it is looked at."""
 
 
 class SharedRounds:
@@ -79,12 +83,12 @@ class SharedRounds:
         self._store = store
         self._run = run
         self._running: dict[str, Round] = {}
-        self._seized: dict[str, float] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._claims = Claims(store, self.owner, limits.ttl_s)
-        self._heartbeat = Heartbeat(store, self.owner, self._check_claims, self._tidy, time.monotonic)
+        self._heartbeat = Heartbeat(store, self.owner, self._check_claims, time.monotonic)
+        self._succession = Succession(self._claims, self._heartbeat, self.owner, limits.ttl_s, time.monotonic)
         self._inbox = Inbox(store, self.owner, sealer, self._receive)
-        self._relayer = Relayer(self._inbox.send, self._heartbeat.is_dead, run)
+        self._relayer = Relayer(self._inbox.send, self._heartbeat.is_dead, run, time.monotonic)
         self._relayed = Owner(self._inbox.send, serve, run, time.monotonic)
 
     def __len__(self) -> int:
@@ -103,19 +107,27 @@ class SharedRounds:
         if round_ is None:
             return None
         try:
-            claim = await self._claims.take(handle)
-        except StoreDown:
-            claim = Claim(self.owner)  # nobody else can claim it now
+            is_ours = await self._claim(handle)
         except BaseException:
             self._run(round_.expire())
             raise
-        if claim.replica != self.owner:
+        if not is_ours:
             await round_.drop(_overtaken())
             return None
         self.counts.resumed += 1
         if isinstance(client, RelayedCall):
             self._relayed.note_claimed(client)
         return round_
+
+    async def _claim(self, handle: str) -> bool:
+        """Whether a round that is kept here may be gone on with here."""
+        try:
+            found = await self._claims.take(handle)
+        except ClaimUnread:
+            return False
+        except StoreDown:
+            return True  # nobody else can claim it now
+        return found is None or found.replica == self.owner
 
     async def note(self, handle: str, stage: Stage) -> None:
         """Say how far a round of ours has come since it was claimed."""
@@ -160,60 +172,34 @@ class SharedRounds:
             StoreDown: the store cannot be reached; the retry may be sent again.
             UpstreamError: as the owner says.
         """
-        owner = state.owner
-        while True:
-            if not await self._heartbeat.is_dead(owner):
-                relay = secrets.token_urlsafe(12)
+        holder = state.owner
+        for _ in range(_MOST_TURNS):
+            if not await self._heartbeat.is_dead(holder):
                 self.counts.relayed += 1
                 members = request_members(request), caller_members(caller)
-                serve = Serve(relay, self.owner, upstream, state.handle, *members)
+                serve = Serve(secrets.token_urlsafe(12), self.owner, upstream, state.handle, *members)
                 try:
-                    return await self._relayer.relay(serve, owner, client)
+                    return await self._relayer.relay(serve, holder, client)
                 except OwnerDied:
                     log.info("owner died while it was relayed", upstream=upstream)
             check()
-            if (seized := await self._seize(state.handle, owner)) is not None:
-                raise seized
+            try:
+                holder = await self._succession.seize(state.handle, state.owner)
+            except OwnerLost:
+                self.counts.taken_over += 1
+                raise
+        raise unanswered()
 
     def is_relayed(self, handle: str) -> bool:
         """Whether a retry of a round of ours is served, or has been a moment ago, for another replica."""
         return self._relayed.knows(handle)
-
-    async def _seize(self, handle: str, owner: str) -> OwnerLost | None:
-        """Claim a round whose owner is dead, and say what is known of its answers; None: look again.
-
-        Raises:
-            ProtocolError: somebody who lives has claimed it.
-        """
-        found = await self._claims.take(handle)
-        if found.replica == self.owner:
-            if found.stage is Stage.LOST:
-                raise lost()
-            if handle in self._seized:
-                raise refused("used or expired")
-            taken: Claim | None = found
-            before = None
-        else:
-            if found.stage is Stage.LOST:
-                raise lost()
-            if found.replica != owner and not await self._heartbeat.is_dead(found.replica):
-                raise refused("used or expired")
-            taken, before = await self._claims.take_from(found, handle), found
-        if taken is None:
-            return None
-        if await self._heartbeat.is_alive(owner):
-            await self._claims.give_back(taken, handle, to=before)
-            return None
-        self.counts.taken_over += 1
-        self._seized[handle] = time.monotonic() + self.ttl_s
-        return OwnerLost(is_posted=False if before is None else before.stage is Stage.POSTED or None)
 
     # --- this replica among others ---
 
     def start(self) -> None:
         """Show that this replica lives, and read what the others send."""
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._heartbeat.run()), loop.create_task(self._inbox.read())]
+        self._tasks = [loop.create_task(work) for work in (self._heartbeat.run(), self._inbox.read(), self._tidy())]
 
     @property
     def relayed(self) -> int:
@@ -260,13 +246,18 @@ class SharedRounds:
                 self._relayer.receive(message)
 
     async def _tidy(self) -> None:
-        """Done with every beat."""
-        self._relayed.sweep()
-        now_s = time.monotonic()
-        for handle in [handle for handle, until_s in self._seized.items() if until_s < now_s]:
-            del self._seized[handle]
-        await self._inbox.tidy()
-        await self._relayer.flush()
+        """Done every second, apart from the heartbeat, which must not be late because the store is slow."""
+        while True:
+            self._relayed.sweep()
+            self._succession.sweep()
+            try:
+                await self._inbox.tidy()
+                await self._relayer.tend()
+            except StoreDown:
+                pass
+            except Exception:
+                log.exception("relays cannot be tended")
+            await asyncio.sleep(_TIDY_S)
 
     async def _check_claims(self) -> None:
         """This replica was taken for dead: let go of every round that another one has claimed since."""
@@ -277,7 +268,14 @@ class SharedRounds:
                 await round_.drop(_overtaken())
 
     async def _expire(self, handle: str) -> None:
-        """Nobody came back in time."""
+        """Nobody came back in time; unless to another replica, which took this one for dead, out of sight as it is."""
+        until_s = time.monotonic() + self.ttl_s
+        while (round_ := self.find(handle)) is not None and round_.is_resumable and not self._heartbeat.is_seen:
+            if time.monotonic() > until_s:
+                self._here.claim(handle)
+                await round_.drop(_overtaken())
+                return
+            await asyncio.sleep(_UNSEEN_PAUSE_S)
         round_ = await self.acquire(handle)
         if round_ is not None:
             await round_.expire()

@@ -1,11 +1,13 @@
 """The connection to the shared store: bounded in time, counted, and quick to say that the store is down.
 
 Rule: a command is sent once. Whether it was executed when its answer is lost, the caller must be able to bear.
-While the store is known to be down, commands fail at once; `probe` finds out when it is back.
+While the store is known to be down, commands fail at once. Only a `probe`, which writes, finds out when it is back: a
+store that may be read and not written is down. A wait that breaks says nothing of the store: who waits does so again.
 """
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -13,7 +15,18 @@ import structlog
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MasterDownError,
+    MovedError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
 
 from gateway.store.down import StoreDown
 from gateway.store.urls import to_redis_url
@@ -22,9 +35,24 @@ log = structlog.get_logger()
 
 Argument: TypeAlias = str | bytes | int
 
+_NOT_ALLOWED: Final = "NOPERM"
 _DOWN: Final = frozenset(
-    {"LOADING", "MASTERDOWN", "READONLY", "OOM", "NOAUTH", "NOPERM", "WRONGPASS", "CLUSTERDOWN", "MISCONF"}
+    {"LOADING", "MASTERDOWN", "READONLY", "OOM", "NOAUTH", "WRONGPASS", "CLUSTERDOWN", "MISCONF", "NOREPLICAS", "BUSY"}
+    | {"MOVED", "ASK", "TRYAGAIN", _NOT_ALLOWED}
 )
+_WORDS: Final[dict[type[BaseException], str]] = {
+    AskError: "ASK",
+    ClusterDownError: "CLUSTERDOWN",
+    MasterDownError: "MASTERDOWN",
+    MovedError: "MOVED",
+    NoPermissionError: _NOT_ALLOWED,
+    OutOfMemoryError: "OOM",
+    ReadOnlyError: "READONLY",
+    TryAgainError: "TRYAGAIN",
+}
+"""Errors that the package tells apart lack the word by which it does."""
+
+_CLOSE_S: Final = 2.0
 _CONNECT_S: Final = 1.0
 _COMMAND_S: Final = 2.0
 _MAX_CONNECTIONS: Final = 64
@@ -48,7 +76,7 @@ class SharedStore:
         namespace: begins every key.
 
     Attributes:
-        is_up: whether the last command came through; commands fail at once while it is False.
+        is_up: whether the store serves; commands fail at once while it is False.
         traffic: counts.
     """
 
@@ -59,6 +87,7 @@ class SharedStore:
         self._url = to_redis_url(url)
         self._client = self._connect(_COMMAND_S, _MAX_CONNECTIONS)
         self._waiting: Redis | None = None
+        self._not_allowed: set[str] = set()
         self._on_change: list[Callable[[bool], None]] = []
         self._on_command: Callable[[str], None] | None = None
 
@@ -82,23 +111,43 @@ class SharedStore:
         """
         if not self.is_up:
             raise StoreDown
-        return await self._send(self._client, command)
+        try:
+            return await self._send(self._client, command)
+        except _Failed as failed:
+            if failed.word == _NOT_ALLOWED:
+                self._complain(str(command[0]))
+            else:
+                self._note(is_up=False, failed=failed)
+            raise StoreDown from failed
 
     async def probe(self, *command: Argument) -> Any:
-        """Send a command although the store may be down. Raises like `execute`."""
-        return await self._send(self._client, command)
+        """Send a command that writes, although the store may be down. Raises like `execute`."""
+        try:
+            answer = await self._send(self._client, command)
+        except _Failed as failed:
+            self._note(is_up=False, failed=failed)
+            raise StoreDown from failed
+        self._note(is_up=True)
+        return answer
 
     async def wait(self, block_s: float, *command: Argument) -> Any:
         """Send a command that blocks at the store, on a connection of its own. Raises like `execute`."""
         if self._waiting is None:
             self._waiting = self._connect(block_s + _COMMAND_S, 1)
-        return await self._send(self._waiting, command)
+        try:
+            return await self._send(self._waiting, command)
+        except _Failed as failed:
+            if failed.word == _NOT_ALLOWED:
+                self._complain(str(command[0]))
+            raise StoreDown from failed
 
     async def close(self) -> None:
-        """Close every connection."""
-        for client in (self._client, self._waiting):
-            if client is not None:
-                await client.aclose()
+        """Close every connection; one that cannot be closed in time is left."""
+        with suppress(TimeoutError, RedisError, OSError):
+            async with asyncio.timeout(_CLOSE_S):
+                for client in (self._client, self._waiting):
+                    if client is not None:
+                        await client.aclose()
 
     def _connect(self, timeout_s: float, connections: int) -> Redis:
         pool = BlockingConnectionPool.from_url(
@@ -120,32 +169,44 @@ class SharedStore:
         self.traffic.bytes_sent += sum(len(part) if isinstance(part, str | bytes) else 8 for part in command)
         try:
             answer = await client.execute_command(*command)  # type: ignore[no-untyped-call]
-        except ResponseError as error:
-            if not _means_down(error):
-                raise
-            raise self._failed(error) from error
         except (RedisError, OSError, TimeoutError, asyncio.IncompleteReadError) as error:
             _check_cancelled()
-            raise self._failed(error) from error
+            word = _word(error)
+            if isinstance(error, ResponseError) and word not in _DOWN:
+                raise
+            self.traffic.failures += 1
+            raise _Failed(word) from error
         _check_cancelled()
-        self._note(is_up=True)
         return answer
 
-    def _failed(self, error: BaseException) -> StoreDown:
-        self.traffic.failures += 1
-        self._note(is_up=False, error=error)
-        return StoreDown()
-
-    def _note(self, *, is_up: bool, error: BaseException | None = None) -> None:
+    def _note(self, *, is_up: bool, failed: "_Failed | None" = None) -> None:
         if is_up is self.is_up:
             return
         self.is_up = is_up
-        if is_up:
+        if failed is None:
             log.info("store back")
         else:
-            log.warning("store down", error=type(error).__name__, said=_word(error))
+            log.warning("store down", error=type(failed.__cause__).__name__, said=failed.word)
         for told in self._on_change:
             told(is_up)
+
+    def _complain(self, command: str) -> None:
+        """The store serves, but its user lacks a right: said once for each command."""
+        if command not in self._not_allowed:
+            self._not_allowed.add(command)
+            log.error("store refuses a command", command=command, said=_NOT_ALLOWED, remedy="allow it to the user")
+
+
+class _Failed(Exception):  # noqa: N818 -- what befell a command, within this file
+    """A command got no answer, or one that says that the store does not serve.
+
+    Args:
+        word: the word by which it says so.
+    """
+
+    def __init__(self, word: str | None) -> None:
+        super().__init__(word)
+        self.word = word
 
 
 def _check_cancelled() -> None:
@@ -155,11 +216,8 @@ def _check_cancelled() -> None:
         raise asyncio.CancelledError
 
 
-def _means_down(error: ResponseError) -> bool:
-    """Whether the store answers but does not serve: it loads its data, lost its master, has no memory, or no access."""
-    return _word(error) in _DOWN
-
-
-def _word(error: BaseException | None) -> str | None:
+def _word(error: BaseException) -> str | None:
     """The word by which the store says what is wrong; the rest may hold anything."""
+    if type(error) in _WORDS:
+        return _WORDS[type(error)]
     return str(error).partition(" ")[0] if isinstance(error, ResponseError) else None
