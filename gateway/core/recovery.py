@@ -105,6 +105,11 @@ class Provision:
         """Whether another replica can go on with the call, or make it again."""
         return self.recovery is not None and "asked" in self.recovery
 
+    @property
+    def names_session(self) -> bool:
+        """Whether another replica comes to the server's session by it, to go on with the call."""
+        return self.is_enough and self.recovery is not None and self.recovery["session"] is not None
+
 
 def provide(point: RecoveryPoint, answers: JsonObject | None, *, resumes: bool) -> Provision:
     """Provide for the death of this replica.

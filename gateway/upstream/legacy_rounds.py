@@ -177,7 +177,7 @@ class LegacyRounds:
         if call.exchange.rounds == 1:
             self._directory.admit(caller.principal, self._upstream)
         provision = self._provide(call) if self._directory.is_shared else Provision()
-        call.session.is_spent |= provision.is_enough and call.session.is_exclusive
+        call.session.is_spent |= provision.names_session and call.session.is_exclusive
         return self._suspend(SuspendedCall(call, provision.is_enough), input_requests, request, caller, provision)
 
     def _provide(self, call: LegacyCall) -> Provision:

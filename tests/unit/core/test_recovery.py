@@ -105,6 +105,7 @@ def test_questions_are_carried_where_somebody_could_use_them(
 ) -> None:
     provision = provide(point, answers, resumes=resumes)
     assert provision.is_enough is is_enough
+    assert provision.names_session is (is_enough and point.session_id is not None)
     assert provision.recovery is not None
     assert list(questions_in(provision.recovery)) == ([FORM, ROOTS] if is_enough else [])
     assert provision.answers == (None if answers is LARGE else answers)
