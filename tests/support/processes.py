@@ -4,10 +4,12 @@ Each is a context manager that waits until the process is ready and ends it afte
 the reports of failed tests show it.
 """
 
+import ctypes
 import json
 import os
 import queue
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -33,6 +35,9 @@ START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
 _EARLIEST_LINES = 40
 _LATEST_LINES = 160
+
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG = 1
 
 LIVE: "list[Process]" = []
 """The processes that run now, for the reports of failed tests."""
@@ -88,6 +93,12 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def end_with_parent() -> None:
+    """Called in a new process: be killed when the tests are, however that comes about. Only Linux knows how."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def stable_port() -> int:

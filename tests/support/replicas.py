@@ -19,7 +19,7 @@ import aiohttp
 import yaml
 from cryptography.fernet import Fernet
 
-from tests.support.processes import ROOT, stable_port
+from tests.support.processes import ROOT, end_with_parent, stable_port
 
 _BOUND_S: Final = 20.0
 
@@ -44,7 +44,12 @@ class Replica:
         """Start it, and return when it is ready."""
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *self._command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+                *self._command,
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=end_with_parent,
             )
         async with asyncio.timeout(_BOUND_S), aiohttp.ClientSession() as http:
             while not await self._is_ready(http):  # noqa: ASYNC110 -- nothing announces it

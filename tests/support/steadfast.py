@@ -83,7 +83,7 @@ class Steadfast:
                 reply = await self._client.call(tool, {"key": key}, url=self._url)
             except aiohttp.ClientError:
                 return None
-            if not _may_be_sent_again(reply):
+            if not may_be_sent_again(reply):
                 return reply
             await self._wait_as_told(reply)
         raise AssertionError(f"{key} is turned away again and again: {reply.message}")
@@ -96,7 +96,7 @@ class Steadfast:
                 self.tally.cut += 1
                 await asyncio.sleep(_PAUSE_S)
                 continue
-            if not _may_be_sent_again(reply):
+            if not may_be_sent_again(reply):
                 return reply
             await self._wait_as_told(reply)
         raise AssertionError(f"the retry of {key} gets no reply")
@@ -117,7 +117,7 @@ class Steadfast:
         return "failed"
 
 
-def _may_be_sent_again(reply: Reply) -> bool:
+def may_be_sent_again(reply: Reply) -> bool:
     """Whether the gateway says so; or a balancer that had nobody to send it to."""
     data = reply.message.get("error", {}).get("data")
     if isinstance(data, dict):
