@@ -8,8 +8,6 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-import orjson
-
 from gateway.wire import methods
 from gateway.wire.jsonrpc import Json, JsonObject
 
@@ -69,12 +67,7 @@ def can_ask(capabilities: JsonObject) -> bool:
 
 def canonical(capabilities: JsonObject) -> str:
     """Write capabilities as text that is equal for equal ones, whatever the order of their keys."""
-    if not capabilities:
-        return "{}"
-    try:
-        return orjson.dumps(capabilities, option=orjson.OPT_SORT_KEYS).decode()
-    except TypeError:  # integers beyond 64 bits, lone surrogates
-        return _CANONICAL.encode(capabilities)
+    return _CANONICAL.encode(capabilities) if capabilities else "{}"
 
 
 def missing_for(question_method: str, question_params: JsonObject | None, declared: JsonObject) -> JsonObject | None:
