@@ -1,6 +1,8 @@
 """What `/metrics` tells of a gateway that has served something."""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -13,6 +15,17 @@ from tests.support.running_gateway import RunningGateway, running_gateway
 
 KEY = "pkVKUsmOdYmiBZPVNBOfWGb6VwXXyfMCK3hsTbmYFMw="
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
+
+
+@asynccontextmanager
+async def with_store() -> AsyncIterator[tuple[RunningGateway, RedisServer]]:
+    """A gateway with a store that could be shared."""
+    async with (
+        AskingServer() as server,
+        RedisServer() as redis,
+        running_gateway(offer_tools(server), state={"store": redis.url, "keys": KEY}) as gateway,
+    ):
+        yield gateway, redis
 
 
 def read(gateway: RunningGateway) -> dict[tuple[str, ...], float]:
@@ -41,20 +54,18 @@ async def test_requests_rounds_and_sessions_are_counted() -> None:
 
 
 async def test_the_store_is_told_of() -> None:
-    async with AskingServer() as server, RedisServer() as redis:
-        async with running_gateway(offer_tools(server), state={"store": redis.url, "keys": KEY}) as gateway:
-            await gateway.until(lambda: read(gateway)[("era_gateway_store_commands_total",)] > 1)
-            assert read(gateway)[("era_gateway_store_up",)] == 1
-            await redis.kill()
-            await gateway.until(lambda: read(gateway)[("era_gateway_store_up",)] == 0)
-            await redis.start()
-            await gateway.until(lambda: read(gateway)[("era_gateway_store_up",)] == 1)
+    async with with_store() as (gateway, redis):
+        await gateway.until(lambda: read(gateway)[("era_gateway_store_commands_total",)] > 1)
+        assert read(gateway)[("era_gateway_store_up",)] == 1
+        await redis.kill()
+        await gateway.until(lambda: read(gateway)[("era_gateway_store_up",)] == 0)
+        await redis.start()
+        await gateway.until(lambda: read(gateway)[("era_gateway_store_up",)] == 1)
 
 
 async def test_the_page_names_every_metric() -> None:
-    async with AskingServer() as server, RedisServer() as redis:
-        async with running_gateway(offer_tools(server), state={"store": redis.url, "keys": KEY}) as gateway:
-            text = gateway.gateway.exposition().decode()
+    async with with_store() as (gateway, _redis):
+        text = gateway.gateway.exposition().decode()
     told = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
     named = set(re.findall(r"^\| `(era_gateway_\w+)", DOCS.read_text(), re.MULTILINE))
     assert named == told

@@ -45,7 +45,7 @@ class Scene:
         assert self.asked is not None
         url = f"{replica.url}/{self._upstream}"
         async with asyncio.timeout(BOUND_S):
-            while may_be_sent_again(
+            while may_be_sent_again(  # noqa: ASYNC110 -- as a client waits
                 reply := await self._client.call("greet", answers=answers, state=self.asked.state, url=url)
             ):
                 await asyncio.sleep(0.1)

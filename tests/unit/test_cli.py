@@ -332,4 +332,6 @@ def test_check_and_keygen_load_no_server(file: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", code, "check", "-c", str(file)], capture_output=True, text=True, cwd=ROOT, check=True
     )
-    assert not {"aiohttp", "httpx", "starlette", "uvicorn", "gateway.app", "gateway.serving"} & set(ended.stdout.split())
+    assert not {"aiohttp", "httpx", "starlette", "uvicorn", "gateway.app", "gateway.serving"} & set(
+        ended.stdout.split()
+    )
