@@ -31,6 +31,8 @@ def test_every_variable_is_understood() -> None:
             "ERA_GATEWAY_ALLOWED_ORIGINS": "https://a.test, https://b.test",
             "ERA_GATEWAY_ALLOWED_HOSTS": "a.test,b.test:80",
             "ERA_GATEWAY_KEYS": f"{KEY},{KEY}",
+            "ERA_GATEWAY_STORE": "redis://:topsecret@store.test:6379/0",
+            "ERA_GATEWAY_NAMESPACE": "blue",
             "ERA_GATEWAY_LOG_LEVEL": "DEBUG",
         }
     )
@@ -41,6 +43,8 @@ def test_every_variable_is_understood() -> None:
     assert server.allowed_origins == ("https://a.test", "https://b.test")
     assert server.allowed_hosts == ("a.test", "b.test:80")
     assert len(settings.state.keys) == 2
+    assert settings.state.store.get_secret_value() == "redis://:topsecret@store.test:6379/0"
+    assert settings.state.namespace == "blue"
     assert settings.log.level == "debug"
 
 
@@ -91,6 +95,13 @@ def test_variable_that_is_nothing_like_ours_is_left_alone() -> None:
     assert from_environment(ENVIRON | {"ERA_GATEWAY_VERSION": "1", "ERA_GATEWAY_IMAGE": "x"}) == from_environment(
         ENVIRON
     )
+
+
+def test_a_shared_store_without_keys_is_a_problem_of_the_keys() -> None:
+    problems = problems_of(ENVIRON | {"ERA_GATEWAY_STORE": "redis://:topsecret@store.test:6379/0"})
+    assert len(problems) == 1
+    assert problems[0].startswith("environment: ERA_GATEWAY_KEYS")
+    assert "topsecret" not in problems[0]
 
 
 def test_every_problem_is_listed_with_its_variable() -> None:
