@@ -52,6 +52,8 @@ class Dialler:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._open(factory)
+        except UnicodeError as error:  # a part of the name is too long to ask for
+            raise faults.unresolved(self._upstream) from error
         except OSError as error:
             self._addresses = None  # perhaps the server has moved
             raise faults.not_connected(self._upstream, error) from error

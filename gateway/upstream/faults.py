@@ -19,6 +19,11 @@ def unreachable(upstream: str, why: str) -> UpstreamError:
     return UpstreamError(upstream, "unreachable", f"Upstream {upstream!r} cannot be reached: {why}", retryable=True)
 
 
+def unresolved(upstream: str) -> UpstreamError:
+    """Nobody knows an address of the upstream."""
+    return unreachable(upstream, "its host name does not resolve")
+
+
 def nonsense(upstream: str, what: str) -> UpstreamError:
     """The upstream answered with something that is no answer."""
     return UpstreamError(upstream, "nonsense", f"Upstream {upstream!r} {what}")
@@ -71,7 +76,7 @@ def unreadable(upstream: str) -> UpstreamError:
 def not_connected(upstream: str, error: OSError) -> UpstreamError:
     """Say why no connection could be opened."""
     if isinstance(error, socket.gaierror):
-        return unreachable(upstream, "its host name does not resolve")
+        return unresolved(upstream)
     if isinstance(error, ssl.SSLError):
         return unreachable(upstream, "no TLS connection that can be trusted")
     if isinstance(error, TimeoutError):

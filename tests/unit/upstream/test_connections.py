@@ -229,3 +229,8 @@ async def test_connecting_has_a_deadline(names: Names, deaf_port: int) -> None:
     names.ports = (deaf_port,)
     with pytest.raises(UpstreamError, match="connecting took too long"):
         await to(1, "u.test", timeout_s=0.05).open()
+
+
+async def test_a_name_that_cannot_be_asked_for_does_not_resolve() -> None:
+    with pytest.raises(UpstreamError, match="does not resolve"):
+        await to(1, "x" * 64 + ".test").open()
