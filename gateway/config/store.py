@@ -2,8 +2,9 @@
 
 import re
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from pydantic import BeforeValidator, PlainSerializer
 
@@ -13,6 +14,12 @@ from gateway.config.values import wrong
 MEMORY: Final = Secret("memory://")
 _SCHEMES: Final = ("redis", "rediss", "valkey", "valkeys")
 _ALLOWED: Final = "memory://, redis://HOST:6379/0, rediss:// (TLS), valkey:// or valkeys://"
+_TLS: Final = frozenset({"rediss", "valkeys"})
+_FILES: Final = frozenset({"ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile"})
+_CHOICES: Final = {"ssl_cert_reqs": ("required", "optional", "none"), "ssl_check_hostname": ("true", "false")}
+_OPTIONS: Final = (*sorted(_FILES), *_CHOICES, "ssl_password")
+"""Not the client's timeouts and retries: the gateway relies on its own, so that no command is sent twice."""
+
 _NAMESPACE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -33,10 +40,24 @@ def parse_store(value: object) -> object:
         raise wrong("not a store", _ALLOWED, found="", remedy="write redis://HOST:6379/0")
     if re.fullmatch(r"/?|/\d{1,4}", parts.path) is None:
         raise wrong("not the number of a database", "a number after the last slash, such as /0", found="")
+    _check_options(parts)
     if find_spec("redis") is None:
         remedy = 'run pip install "era-gateway[redis]"'
         raise wrong("a store whose client is not installed", "memory://", found="", remedy=remedy)
     return Secret(value)
+
+
+def _check_options(parts: SplitResult) -> None:
+    """What the client would only stumble over when it connects, or would obey to our harm."""
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if parts.scheme not in _TLS:
+            raise wrong("options of TLS without TLS", "rediss:// or valkeys:// with options, or none", found="")
+        if name not in _OPTIONS:
+            raise wrong("an unknown option of the store", ", ".join(_OPTIONS), found="")
+        if name in _FILES and not Path(value).exists():
+            raise wrong("a file for the store's TLS that does not exist", "the path of a file", found=value)
+        if value not in _CHOICES.get(name, (value,)):
+            raise wrong("not a value of the store's option", f"{name}={'|'.join(_CHOICES[name])}", found="")
 
 
 def parse_namespace(value: object) -> object:
