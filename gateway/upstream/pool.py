@@ -133,6 +133,8 @@ class SessionPool:
         for handshake in self._handshakes:
             self._background.run(self._end_after(handshake))
         for session in list(self._sessions):
+            if session.is_spent and session.in_flight == 0:
+                session.is_forgotten = True  # who comes by with its token may yet ask the server how the call ended
             self._retire(session)
 
     # --- shared sessions ---

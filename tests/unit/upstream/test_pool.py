@@ -152,3 +152,16 @@ async def test_a_session_that_a_token_tells_of_makes_room_when_there_is_none() -
     pool.release(spent, clean=True)
     assert await pool.lease(key_of("a"), opener, exclusive=True) is not spent
     assert len(pool) == 1
+
+
+async def test_a_session_that_a_token_tells_of_is_left_to_others_when_the_process_ends() -> None:
+    pool = pool_of(1)
+
+    async def opener() -> LegacySession:
+        return session_of("a")
+
+    spent = await pool.lease(key_of("a"), opener, exclusive=True)
+    spent.is_spent = True
+    pool.release(spent, clean=True)
+    await pool.close()
+    assert spent.is_forgotten
