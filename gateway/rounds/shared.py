@@ -63,6 +63,7 @@ class SharedRounds:
         sealer: seals what replicas tell each other.
         serve: serves a request of an upstream by name.
         run: runs work in the background.
+        now_s: a monotonic clock.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class SharedRounds:
         sealer: Sealer,
         serve: ServeUpstream,
         run: Callable[[Any], asyncio.Task[None]],
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._here = MemoryRounds(limits, run, on_timeout=self._expire)
         self.owner = self._here.owner
@@ -82,14 +84,15 @@ class SharedRounds:
         self.occupied, self.find = self._here.occupied, self._here.find
         self._store = store
         self._run = run
+        self._now_s = now_s
         self._running: dict[str, Round] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._claims = Claims(store, self.owner, limits.ttl_s)
-        self._heartbeat = Heartbeat(store, self.owner, self._check_claims, time.monotonic)
-        self._succession = Succession(self._claims, self._heartbeat, self.owner, limits.ttl_s, time.monotonic)
+        self._heartbeat = Heartbeat(store, self.owner, self._check_claims, now_s)
+        self._succession = Succession(self._claims, self._heartbeat, self.owner, limits.ttl_s, now_s)
         self._inbox = Inbox(store, self.owner, sealer, self._receive)
-        self._relayer = Relayer(self._inbox.send, self._heartbeat.is_dead, run, time.monotonic)
-        self._relayed = Owner(self._inbox.send, serve, run, time.monotonic)
+        self._relayer = Relayer(self._inbox.send, self._heartbeat.is_dead, run, now_s)
+        self._relayed = Owner(self._inbox.send, serve, run, now_s)
 
     def __len__(self) -> int:
         return len(self._here)
@@ -269,9 +272,9 @@ class SharedRounds:
 
     async def _expire(self, handle: str) -> None:
         """Nobody came back in time; unless to another replica, which took this one for dead, out of sight as it is."""
-        until_s = time.monotonic() + self.ttl_s
-        while (round_ := self.find(handle)) is not None and round_.is_resumable and not self._heartbeat.is_seen:
-            if time.monotonic() > until_s:
+        until_s = self._now_s() + self.ttl_s
+        while (round_ := self._here.find(handle)) is not None and round_.is_resumable and not self._heartbeat.is_seen:
+            if self._now_s() > until_s:
                 self._here.claim(handle)
                 await round_.drop(_overtaken())
                 return
