@@ -106,7 +106,7 @@ async def replicas(store: StoreInMemory) -> AsyncIterator[tuple[Replica, Replica
         task.cancel()
         await asyncio.wait([task])
     for replica in pair:
-        for handle, _round in replica.rounds._here.items():
+        for handle in replica.rounds._here.handles():
             replica.rounds._here.claim(handle)
 
 
