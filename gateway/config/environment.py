@@ -33,7 +33,6 @@ VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     f"{_PREFIX}ALLOWED_HOSTS": ("server", "allowed_hosts"),
     f"{_PREFIX}KEYS": ("state", "keys"),
     f"{_PREFIX}STORE": ("state", "store"),
-    f"{_PREFIX}STORE": ("state", "store"),
     f"{_PREFIX}NAMESPACE": ("state", "namespace"),
     f"{_PREFIX}LOG_LEVEL": ("log", "level"),
 }
