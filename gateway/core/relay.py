@@ -98,7 +98,9 @@ class Working:
     relay: str
 
 
-Message: TypeAlias = Serve | Still | Cancel | Done | Notice | Ended | Unknown | Working
+FromRelayer: TypeAlias = Serve | Still | Cancel | Done
+FromOwner: TypeAlias = Notice | Ended | Unknown | Working
+Message: TypeAlias = FromRelayer | FromOwner
 
 _PROTOCOL_ERROR: Final = ("code", "message", "data", "status", "reason", "headers")
 _UPSTREAM_ERROR: Final = ("upstream", "reason", "message", "retryable", "retry_after_s")

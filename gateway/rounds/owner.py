@@ -18,6 +18,7 @@ from gateway.core.relay import (
     Cancel,
     Done,
     Ended,
+    FromRelayer,
     Message,
     Serve,
     Still,
@@ -84,7 +85,7 @@ class Owner:
         if self._calls.get(call.relay) is call:
             self._by_handle[call.handle] = call
 
-    def receive(self, message: Serve | Still | Cancel | Done) -> None:
+    def receive(self, message: FromRelayer) -> None:
         """Take in what a relayer says."""
         match message:
             case Serve():

@@ -14,6 +14,7 @@ from gateway.core.relay import (
     Cancel,
     Done,
     Ended,
+    FromOwner,
     Message,
     Notice,
     Serve,
@@ -41,7 +42,6 @@ _MOST_SENT: Final = 4
 """How often a retry is sent to an owner that says that it knows nothing of it."""
 
 Send: TypeAlias = Callable[[Message, str], Awaitable[None]]
-Answer: TypeAlias = Notice | Ended | Unknown | Working
 
 
 class ClientStream(Protocol):
@@ -75,7 +75,7 @@ class _Relay:
     quiet_since_s: float
     taken: int = 0
     sent: int = 0
-    answers: asyncio.Queue[Answer] = field(default_factory=asyncio.Queue)
+    answers: asyncio.Queue[FromOwner] = field(default_factory=asyncio.Queue)
 
     def still(self, now_s: float) -> Still:
         """Tells the owner that somebody waits."""
@@ -112,7 +112,7 @@ class Relayer:
     def __len__(self) -> int:
         return len(self._open)
 
-    def receive(self, message: Answer) -> None:
+    def receive(self, message: FromOwner) -> None:
         """Take in what an owner says; of a relay that is over, nothing."""
         relay = self._open.get(message.relay)
         if relay is not None and (relay.answers.empty() or not isinstance(message, Working)):
@@ -204,7 +204,7 @@ class Relayer:
             return  # `tend` shows it later, or the owner notices that nobody shows any more
 
 
-async def _next(relay: _Relay) -> Answer | None:
+async def _next(relay: _Relay) -> FromOwner | None:
     try:
         async with asyncio.timeout(STILL_S):
             return await relay.answers.get()
