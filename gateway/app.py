@@ -59,7 +59,7 @@ log = structlog.get_logger()
 
 _SWEEP_S = 5.0
 _FAREWELL_S = 1.0
-"""What remains for ending sessions when calls took all of `server.drain`."""
+"""What remains for ending sessions when calls took all of `server.drain`, or after a second signal."""
 
 
 class Gateway:
@@ -84,6 +84,7 @@ class Gateway:
         self.upstreams = {name: self._build(name, upstream) for name, upstream in settings.upstreams.items()}
         self.fronts = {name: self._in_front_of(each, settings.upstreams[name]) for name, each in self.upstreams.items()}
         self._is_serving = False
+        self._departure: Departure | None = None
         self._drained_by_s: float | None = None
         paths = self._paths()
         self._served = self._endpoints(paths)
@@ -218,21 +219,42 @@ class Gateway:
 
     async def drain(self, departure: Departure) -> None:
         """Serve what is open, and the rounds that are kept here; then hand over what another replica can go on with."""
-        self.end_streams()
+        self._departure = departure
+        self.leave()
         times = DrainTimes(self._settings.server.lame_duck_s, self._settings.server.drain_s)
-        await serve_out(departure, self._gate, times, lambda: len(self.rounds) + self.rounds.relayed > 0)
+        log.info("draining", in_flight=departure.in_flight(), suspended=len(self.rounds))
+        await serve_out(
+            departure,
+            self._gate,
+            times,
+            at_work=lambda: departure.in_flight() + self.rounds.relayed,
+            is_needed=lambda: len(self.rounds) > 0,
+            on_closed=self.end_streams,
+        )
         self._gate.is_shut = True
-        await self.rounds.hand_over(draining())
+        left = len(self.rounds)
+        await departure.until_over(self.rounds.hand_over(draining()), _FAREWELL_S)
+        ended = len(self.rounds)
+        log.info("drained", in_flight=departure.in_flight(), handed_over=left - ended, ended=ended)
 
-    def end_streams(self) -> None:
-        """Take no more requests, and end the listeners' streams, which would never end by themselves."""
+    def leave(self) -> None:
+        """Say that no more requests are wanted; from now on `server.drain` runs."""
         self._is_serving = False
         self._drained_by_s = time.monotonic() + self._settings.server.drain_s
+
+    def end_streams(self) -> None:
+        """End the listeners' streams, which would never end by themselves."""
         for upstream in self.upstreams.values():
             upstream.end_streams()
 
     async def close(self) -> None:
-        """End every round and every session, in what is left of `server.drain`."""
+        """End every round and every session, in what is left of `server.drain`; at once after a second signal."""
+        if self._departure is None:
+            await self._close()
+        else:
+            await self._departure.until_over(self._close(), _FAREWELL_S)
+
+    async def _close(self) -> None:
         await self.rounds.close()
         if self._merged is not None:
             await self._merged.close()

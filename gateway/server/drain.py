@@ -4,12 +4,9 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from gateway.server.gate import Gate
-from gateway.server.graceful import Departure
-
-_LOOK_S: Final = 0.05
+from gateway.server.graceful import LOOK_S, Departure
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +22,34 @@ class DrainTimes:
     drain_s: float
 
 
-async def serve_out(departure: Departure, gate: Gate, times: DrainTimes, is_needed: Callable[[], bool]) -> None:
+async def serve_out(
+    departure: Departure,
+    gate: Gate,
+    times: DrainTimes,
+    *,
+    at_work: Callable[[], int],
+    is_needed: Callable[[], bool],
+    on_closed: Callable[[], None],
+) -> None:
     """Serve until nothing is left to serve, or the time is over, or somebody is in a hurry.
 
     Args:
         departure: the shutdown.
         gate: is closed to new calls after the lame duck's time.
         times: how long.
-        is_needed: whether calls are suspended here.
+        at_work: how many calls are being served.
+        is_needed: whether calls are suspended here, which somebody who is in a hurry does not wait for.
+        on_closed: ends what would not end by itself; whoever comes back for it is let in elsewhere.
     """
     began_s = time.monotonic()
 
     def has_time(limit_s: float) -> bool:
-        return not departure.is_urgent and time.monotonic() < began_s + limit_s
+        return not departure.is_over and time.monotonic() < began_s + limit_s
 
     gate.is_leaving = True
-    while has_time(times.lame_duck_s):  # noqa: ASYNC110 -- signals come outside of the event loop
-        await asyncio.sleep(_LOOK_S)
+    while has_time(times.lame_duck_s) and not departure.is_hurried:  # noqa: ASYNC110 -- signals come outside of the event loop
+        await asyncio.sleep(LOOK_S)
     gate.is_closed = True
-    while has_time(times.drain_s) and (departure.in_flight() or is_needed()):  # noqa: ASYNC110
-        await asyncio.sleep(_LOOK_S)
+    on_closed()
+    while has_time(times.drain_s) and (at_work() or (is_needed() and not departure.is_hurried)):  # noqa: ASYNC110
+        await asyncio.sleep(LOOK_S)

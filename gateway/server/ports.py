@@ -78,14 +78,17 @@ async def _serve(front: Bound, beside: Sequence[Bound], signals: list[int]) -> N
     others = [asyncio.create_task(other.server.serve(other.sockets)) for other in beside]
     with _ended_by_signals(front.server, signals):
         await front.server.serve(front.sockets)
-    for other in beside:
-        other.server.should_exit = True
-    await asyncio.gather(*others)
+        for other in beside:
+            other.server.should_exit = True
+        await asyncio.gather(*others)
 
 
 @contextlib.contextmanager
 def _ended_by_signals(server: GracefulServer, received: list[int]) -> Iterator[None]:
-    """Let signals end a server in order, and note them; then the process ends as it likes, its log written."""
+    """Let signals end a server in order, and note them; then the process ends as it likes, its log written.
+
+    Once one has come they are taken until the process has ended: another one in its last moment does not kill it.
+    """
 
     def end(number: int, frame: object) -> None:
         received.append(number)
@@ -95,8 +98,9 @@ def _ended_by_signals(server: GracefulServer, received: list[int]) -> Iterator[N
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if not received:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def _bind_all(host: str, port: int) -> list[socket.socket]:

@@ -1,12 +1,9 @@
 """The process: its ports, its signals, and how it says that it cannot start."""
 
 import asyncio
-import json
 import signal
 import socket
-import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +15,9 @@ from gateway.app import Gateway
 from gateway.cli import main
 from gateway.config.model import Settings
 from gateway.upstream.any_era import AnyEraUpstream
+from tests.support.command import WAIT_S, command, exit_code, told, write_config
 from tests.support.messages import good_request
-from tests.support.processes import Process, running
 from tests.support.scripted import ScriptedUpstream, Wire
-
-WAIT_S = 15.0
 
 
 @pytest.fixture
@@ -36,45 +31,6 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run commands here without changing the process that runs the tests."""
     monkeypatch.setattr(telemetry, "configure", lambda _level: None)
     monkeypatch.setattr(serving, "raise_descriptor_limit", lambda: None)
-
-
-def write_config(folder: Path, url: str, **server: Any) -> Path:
-    path = folder / "gateway.yaml"
-    path.write_text(json.dumps({"server": server, "upstreams": {"docs": {"url": url}}}))
-    return path
-
-
-@asynccontextmanager
-async def command(*arguments: object) -> AsyncIterator[Process]:
-    """Run `era-gateway` until the block is left; it is ready when it says where it serves."""
-
-    def ready(line: str) -> str | None:
-        if line.startswith("curl "):
-            return line.split()[-2]
-        told = json.loads(line) if line.startswith("{") else {}
-        return f"http://127.0.0.1:{told['port']}/mcp" if told.get("event") == "serving" else None
-
-    context = running("era-gateway", [sys.executable, "-m", "gateway", *arguments], ready)
-    process = await asyncio.to_thread(context.__enter__)
-    try:
-        yield process
-    finally:
-        await asyncio.to_thread(context.__exit__, None, None, None)
-
-
-async def exit_code(process: Process) -> int:
-    return await asyncio.to_thread(process.popen.wait, WAIT_S)
-
-
-def told(process: Process, event: str) -> Mapping[str, Any]:
-    """The one log line of an event."""
-    [line] = [line for line in map(_parsed, process.lines) if line.get("event") == event]
-    return line
-
-
-def _parsed(line: str) -> dict[str, Any]:
-    parsed: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
-    return parsed
 
 
 async def test_after_a_signal_calls_end_in_order_and_the_operators_port_says_so(tmp_path: Path) -> None:
@@ -105,8 +61,9 @@ async def test_after_a_signal_calls_end_in_order_and_the_operators_port_says_so(
             assert (await http.get(f"{admin}/healthz")).status_code == 200
 
             release.set()
-            answer = (await call).json()
-            assert answer["result"]["content"][0]["text"] == "hi"
+            reply = await call
+            assert reply.json()["result"]["content"][0]["text"] == "hi"
+            assert reply.headers["connection"] == "close"
             assert await exit_code(process) == 0
             assert upstream.received("DELETE")
             assert told(process, "request")["status"] == 200
@@ -165,7 +122,7 @@ async def test_what_is_left_of_the_drain_time_is_for_ending_sessions(
     monkeypatch.setattr("gateway.app.time.monotonic", lambda: now_s[0])
     settings = {"server": {"drain": drain}, "upstreams": {"docs": {"url": "http://127.0.0.1:9/mcp"}}}
     gateway = Gateway(Settings.model_validate(settings))
-    gateway.end_streams()
+    gateway.leave()
     now_s[0] += spent_s
     await gateway.close()
     assert graces == [expected_s]

@@ -1,6 +1,7 @@
 """The end of the process: streams end in order, calls are finished, sessions are deleted, and all of it in time."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -49,6 +50,10 @@ class Process:
         async with asyncio.timeout(BOUND_S):
             await self._serving
         self.took_s = loop.time() - began_s
+
+    def signal_again(self) -> None:
+        """What a second signal does, some time after the first."""
+        self._server.handle_exit(signal.SIGTERM, None)
 
 
 @asynccontextmanager
@@ -149,3 +154,48 @@ async def test_a_server_that_does_not_answer_holds_nothing_up(monkeypatch: pytes
             await running.end()
             assert [message.get("method") for message in await listener.rest()] == ["notifications/cancelled", None]
         assert running.took_s < 4
+
+
+async def test_listeners_stay_until_those_who_come_back_are_sent_elsewhere() -> None:
+    async with (
+        ChangingUpstream() as upstream,
+        process(upstream, "10s", lame_duck="1s") as running,
+        opened(running.front, "subscriptions/listen", LISTEN, request_id="L") as listener,
+    ):
+        await listener.message()
+        ending = asyncio.ensure_future(running.end())
+        await until(lambda: running.front.gateway.readiness()["draining"])
+        assert (await running.front.call()).text == "hi"
+        worker = Worker(upstream)
+        working = asyncio.ensure_future(running.front.call())
+        cancelled, result = await listener.rest()
+        assert (cancelled["method"], result["id"]) == ("notifications/cancelled", "L")
+        again = await running.front.ask("subscriptions/listen", LISTEN)
+        assert (again.status, again.error["data"]["reason"]) == (503, "draining")
+        worker.finish.set()
+        assert (await working).text == "done"
+        await ending
+
+
+async def test_a_second_signal_waits_for_no_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(legacy_session, "_NOTE_TIMEOUT_S", 30.0)
+    async with ScriptedUpstream() as upstream, process(upstream, "30s") as running:
+        assert (await running.front.call()).text == "hi"
+        upstream.on("DELETE", lambda wire: wire.hang())
+        ending = asyncio.ensure_future(running.end())
+        await upstream.seen("DELETE")
+        running.signal_again()
+        await ending
+        assert running.took_s < 5
+
+
+async def test_a_second_signal_waits_for_no_client_that_does_not_read() -> None:
+    async with ScriptedUpstream() as upstream, process(upstream, "30s") as running:
+        upstream.on("tools/call", lambda wire: wire.result({"content": [{"type": "text", "text": "x" * 20_000_000}]}))
+        async with opened(running.front, "tools/call", CALL, buffered=4096) as deaf:
+            await deaf.head()
+            ending = asyncio.ensure_future(running.end())
+            await until(lambda: running.front.gateway.readiness()["draining"])
+            running.signal_again()
+            await ending
+        assert running.took_s < 5
