@@ -24,7 +24,7 @@ async def nothing() -> None:
     pass
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 async def redis() -> AsyncIterator[RedisServer]:
     async with RedisServer() as server:
         yield server
