@@ -18,19 +18,7 @@ from gateway.core.claims import OwnerLost, Stage
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
-from gateway.core.relay import (
-    Cancel,
-    Done,
-    Ended,
-    Message,
-    Notice,
-    Serve,
-    Still,
-    Unknown,
-    Working,
-    caller_members,
-    request_members,
-)
+from gateway.core.relay import FromRelayer, Message, Serve, caller_members, request_members
 from gateway.core.request_state import RequestState, refused
 from gateway.core.tokens import Sealer
 from gateway.errors import GatewayError, ProtocolError
@@ -81,7 +69,8 @@ class SharedRounds:
         self.counts = self._here.counts
         self.limits = limits
         self.admit, self.keep = self._here.admit, self._here.keep
-        self.occupied, self.find = self._here.occupied, self._here.find
+        self.occupied = self._here.occupied
+        self._parting: GatewayError | None = None
         self._store = store
         self._run = run
         self._now_s = now_s
@@ -103,6 +92,17 @@ class SharedRounds:
         return self.limits.ttl_s
 
     # --- a round that is here ---
+
+    def find(self, handle: str) -> Any:
+        """Look at a round; None if it is gone.
+
+        Raises:
+            GatewayError: it may have been handed over a moment ago: another replica serves its retry.
+        """
+        round_ = self._here.find(handle)
+        if round_ is None and self._parting is not None:
+            raise self._parting
+        return round_
 
     async def acquire(self, handle: str, client: object = None) -> Any:
         """Take a round out: of any number of replicas exactly one gets it, the others get None."""
@@ -215,16 +215,22 @@ class SharedRounds:
         Args:
             error: what clients are told whose retries are at work here, or relayed from here.
         """
-        resumable = [(handle, round_) for handle, round_ in self._rounds() if round_.is_resumable]
-        for handle, round_ in resumable:
-            self._here.claim(handle)
-            await round_.drop(error)
+        self._parting = error
+        await self._let_go(error)
         self._relayer.leave(error)
         await self._end_tasks()
         await self._heartbeat.stop()
 
+    async def _let_go(self, error: GatewayError) -> None:
+        """Drop every round that another replica can go on with."""
+        for handle, round_ in self._rounds():
+            if round_.is_resumable:
+                self._here.claim(handle)
+                await round_.drop(error)
+
     async def close(self) -> None:
-        """End every round, and leave the store."""
+        """End every round that nobody else can go on with, and leave the store."""
+        await self._let_go(self._parting or _overtaken())  # a call may have asked since the others were handed over
         await self._here.close()
         await self._end_tasks()
         await self._heartbeat.stop()
@@ -242,11 +248,10 @@ class SharedRounds:
         return [*self._running.items(), *self._here.items()]
 
     def _receive(self, message: Message) -> None:
-        match message:
-            case Serve() | Still() | Cancel() | Done():
-                self._relayed.receive(message)
-            case Notice() | Ended() | Unknown() | Working():
-                self._relayer.receive(message)
+        if isinstance(message, FromRelayer):
+            self._relayed.receive(message)
+        else:
+            self._relayer.receive(message)
 
     async def _tidy(self) -> None:
         """Done every second, apart from the heartbeat, which must not be late because the store is slow."""
