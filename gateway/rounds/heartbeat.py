@@ -44,6 +44,7 @@ class Heartbeat:
         self._replica = replica
         self._on_lapse = on_lapse
         self._has_shown = False
+        self._has_lapsed = False
         self._now_s = now_s
         self._shown_at_s = self._beaten_at_s = now_s()
         self._is_failing = False
@@ -71,12 +72,19 @@ class Heartbeat:
         """
         key, ttl_ms = self._key(self._replica), int(TTL_S * 1000)
         if not await self._store.probe("SET", key, "1", "XX", "PX", ttl_ms):
-            if self._has_shown:
-                log.warning("taken for dead by other replicas")
-                await self._on_lapse()
+            await self._return()
             await self._store.probe("SET", key, "1", "PX", ttl_ms)
-            self._has_shown, self._shown_at_s = True, self._now_s()
+            self._has_shown, self._has_lapsed, self._shown_at_s = True, False, self._now_s()
         self._beaten_at_s = self._now_s()
+
+    async def _return(self) -> None:
+        """Ask for what others may have claimed, unless nobody has seen this replica yet."""
+        if not self._has_shown:
+            return
+        if not self._has_lapsed:  # once, however often it takes to ask
+            log.warning("out of sight: other replicas may have taken this one for dead")
+        self._has_lapsed = True
+        await self._on_lapse()
 
     @property
     def is_seen(self) -> bool:

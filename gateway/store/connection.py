@@ -167,16 +167,17 @@ class SharedStore:
         if self._on_command is not None:
             self._on_command(str(command[0]))
         self.traffic.bytes_sent += sum(len(part) if isinstance(part, str | bytes) else 8 for part in command)
+        before = _cancellations()
         try:
             answer = await client.execute_command(*command)  # type: ignore[no-untyped-call]
         except (RedisError, OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-            _check_cancelled()
+            _check_cancelled(before)
             word = _word(error)
             if isinstance(error, ResponseError) and word not in _DOWN:
                 raise
             self.traffic.failures += 1
             raise _Failed(word) from error
-        _check_cancelled()
+        _check_cancelled(before)
         return answer
 
     def _note(self, *, is_up: bool, failed: "_Failed | None" = None) -> None:
@@ -209,10 +210,14 @@ class _Failed(Exception):  # noqa: N818 -- what befell a command, within this fi
         self.word = word
 
 
-def _check_cancelled() -> None:
-    """The client loses a cancellation that meets it while it connects."""
+def _cancellations() -> int:
     task = asyncio.current_task()
-    if task is not None and task.cancelling() > 0:
+    return 0 if task is None else task.cancelling()
+
+
+def _check_cancelled(before: int) -> None:
+    """The client loses a cancellation that meets it while it connects. One from before is not: somebody cleans up."""
+    if _cancellations() > before:
         raise asyncio.CancelledError
 
 

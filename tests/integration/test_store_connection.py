@@ -178,3 +178,42 @@ async def test_whoever_is_cancelled_while_it_connects_ends() -> None:
         assert asking.cancelled()
         assert store.is_up, "that somebody left says nothing of the store"
         await store.close()
+
+
+async def test_who_cleans_up_after_a_cancellation_is_not_cancelled_again(redis: FakeRedis, store: SharedStore) -> None:
+    cleaned: list[bool] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await store.execute("DEL", "k")
+            cleaned.append(True)
+
+    working = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    working.cancel()
+    await asyncio.wait([working])
+    assert working.cancelled()
+    assert cleaned == [True]
+
+
+async def test_a_cancellation_that_the_client_swallows_is_not_lost(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = asyncio.Event()
+
+    async def swallow(*_command: str) -> str:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "as if nothing had been"
+        raise AssertionError
+
+    monkeypatch.setattr(store._client, "execute_command", swallow)
+    asking = asyncio.create_task(store.execute("GET", "k"))
+    await began.wait()
+    asking.cancel()
+    await asyncio.wait([asking])
+    assert asking.cancelled()
