@@ -258,6 +258,7 @@ async def test_an_end_is_kept_from_when_it_came_about(side: Side) -> None:
     side.owner.sweep()
     side.owner.receive(serve("second", "c"))
     await until(lambda: side.to("c"))
+    assert len(side.served) == 1
     side.now_s += 31
     side.owner.sweep()
     assert not side.owner.knows("h")
