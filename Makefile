@@ -1,10 +1,11 @@
 # Each of these works on a fresh clone; the scripts do not need make.
-.PHONY: help setup check test sweep bench bench-peers run demo
+.PHONY: help setup check test test-replicas sweep bench bench-peers run demo
 
 help:
 	@echo "make setup   create .venv"
 	@echo "make check   lint, format, types, imports"
-	@echo "make test    the whole test suite"
+	@echo "make test    the test suite"
+	@echo "make test-replicas  what takes real replicas that are killed, in minutes of its own"
 	@echo "make sweep   published stdio servers behind one gateway (docs/testing.md)"
 	@echo "make bench   the benchmark (docs/performance.md)"
 	@echo "make bench-peers  the same load on other gateways"
@@ -20,6 +21,9 @@ check:
 
 test:
 	@sh scripts/test
+
+test-replicas:
+	@sh scripts/test-replicas
 
 sweep:
 	@sh scripts/sweep

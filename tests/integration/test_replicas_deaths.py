@@ -15,6 +15,8 @@ from tests.support.replicas import Replica, Replicas
 from tests.support.round_client import Reply, RoundClient
 from tests.support.steadfast import may_be_sent_again
 
+pytestmark = pytest.mark.replicas
+
 BOUND_S = 30.0
 ADA, BOB = {"elicitation_1": filled("Ada")}, {"elicitation_2": filled("Bob")}
 

@@ -9,8 +9,12 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from tests.support.asking_server import AskingServer
 from tests.support.cluster import Cluster, calls_until, cluster, keys
+
+pytestmark = pytest.mark.replicas
 
 IN_FLIGHT = 64
 CALLS = int(os.environ.get("REPLICA_CALLS", "1000"))

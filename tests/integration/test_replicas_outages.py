@@ -5,12 +5,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
+import pytest
 
 from tests.support.asking_server import AskingServer, Call
 from tests.support.asking_tools import ELICIT, FORM, filled
 from tests.support.redis_server import RedisServer
 from tests.support.replicas import Replica, Replicas
 from tests.support.round_client import Reply, RoundClient
+
+pytestmark = pytest.mark.replicas
 
 ADA = {"elicitation_1": filled("Ada")}
 

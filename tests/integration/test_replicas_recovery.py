@@ -10,6 +10,8 @@ from tests.support.redis_server import RedisServer
 from tests.support.replicas import Replicas
 from tests.support.round_client import RoundClient
 
+pytestmark = pytest.mark.replicas
+
 LOST = {
     "code": -32602,
     "message": "The call behind this request state is lost; it must be made anew, and may already have had effects",

@@ -2,12 +2,16 @@
 
 import asyncio
 
+import pytest
+
 from tests.support.asking_server import AskingServer, Call
 from tests.support.asking_tools import ELICIT, FORM, filled
 from tests.support.redis_server import RedisServer
 from tests.support.replicas import Replicas
 from tests.support.round_client import RoundClient, notified
 from tests.support.round_robin import RoundRobin
+
+pytestmark = pytest.mark.replicas
 
 ADA = {"elicitation_1": filled("Ada")}
 LARGE = 2_000_000

@@ -20,6 +20,8 @@ from tests.support.replicas import Replica, Replicas
 from tests.support.round_client import Reply, RoundClient
 from tests.support.tcp_front import TcpFront
 
+pytestmark = pytest.mark.replicas
+
 ADA = {"elicitation_1": filled("Ada")}
 PASSWORD = "0123456789abcdef"
 PATIENCE = 100

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from redis.asyncio import Redis
 
 from tests.support.api_keys import keys
@@ -12,6 +13,8 @@ from tests.support.asking_tools import ELICIT, FORM, filled
 from tests.support.redis_server import RedisServer
 from tests.support.replicas import Replicas
 from tests.support.round_client import Reply, RoundClient
+
+pytestmark = pytest.mark.replicas
 
 KEYS = {"ada": "key-of-ada", "bob": "key-of-bob"}
 OTHER = {"ada": "bob", "bob": "ada"}

@@ -16,6 +16,8 @@ from tests.support.round_client import RoundClient
 from tests.support.round_robin import RoundRobin
 from tests.support.scripted import ScriptedUpstream, Wire
 
+pytestmark = pytest.mark.replicas
+
 CONVERSATIONS = [f"conversation-{number}" for number in range(6)]
 
 
