@@ -188,13 +188,21 @@ class Gateway:
             View(
                 is_ready=self._is_serving,
                 tallies={"*": self._served[path].tally, **own},
-                sessions={name: upstream.session_count for name, upstream in self.upstreams.items()},
+                upstreams=self.upstreams,
+                processes=self._processes(),
                 suspended=len(self.rounds),
                 counts=self.rounds.counts,
                 listeners=self._limit.count,
                 store=self.store,
             )
         )
+
+    def _processes(self) -> Mapping[str, int]:
+        """How many processes run of each upstream that has a command."""
+        counts = {
+            name: self.upstreams[name].pipe_count for name, own in self._settings.upstreams.items() if own.command
+        }
+        return {name: count for name, count in counts.items() if count is not None}
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:

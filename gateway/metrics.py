@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Protocol
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -30,8 +30,24 @@ _ROUND_EVENTS: Final = {
     "expired": "rounds that nobody came back for",
     "relayed": "retries that another replica was asked to serve",
     "taken_over": "rounds whose replica was dead",
+    "recovered": "calls of those that were gone on with on the server's own session",
+    "replayed": "calls of those that were made again",
     "lost": "calls that nobody could go on with",
 }
+
+
+class UpstreamView(Protocol):
+    """An upstream, as far as it shows here."""
+
+    requests: int
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """Those that it failed, by reason."""
+
+    @property
+    def session_count(self) -> int:
+        """Open sessions."""
 
 
 class StoreView(Protocol):
@@ -59,7 +75,8 @@ class View:
     Args:
         is_ready: whether requests are taken.
         tallies: the requests, by endpoint: the name of an upstream, or `*` for all of them together.
-        sessions: open sessions, by upstream.
+        upstreams: by name.
+        processes: how many run, by the name of the upstream that has a command.
         suspended: rounds that wait here.
         counts: what became of rounds.
         listeners: streams of changes.
@@ -68,7 +85,8 @@ class View:
 
     is_ready: bool
     tallies: Mapping[str, Tally]
-    sessions: Mapping[str, int]
+    upstreams: Mapping[str, UpstreamView]
+    processes: Mapping[str, int]
     suspended: int
     counts: RoundCounts
     listeners: int
@@ -85,7 +103,8 @@ class _Collector(Collector):
         yield InfoMetricFamily(f"{_PREFIX}build", "the release", {"version": __version__})
         yield GaugeMetricFamily(f"{_PREFIX}ready", "whether requests are taken", int(view.is_ready))
         yield from _requests(view.tallies)
-        yield _by_upstream("sessions", "open sessions with legacy servers", view.sessions)
+        yield from _upstreams(view.upstreams)
+        yield _by_upstream(GaugeMetricFamily, "processes", "processes of stdio servers", view.processes)
         yield GaugeMetricFamily(f"{_PREFIX}rounds_suspended", "rounds that wait for their client", view.suspended)
         rounds = CounterMetricFamily(f"{_PREFIX}rounds", "; ".join(_describe()), labels=["event"])
         for event in _ROUND_EVENTS:
@@ -102,24 +121,40 @@ def _describe() -> Iterator[str]:
 
 def _requests(tallies: Mapping[str, Tally]) -> Iterator[Metric]:
     requests = CounterMetricFamily(
-        f"{_PREFIX}requests", "requests that have ended", labels=["endpoint", "method", "status"]
+        f"{_PREFIX}requests", "requests that have ended", labels=["endpoint", "method", "status", "outcome"]
     )
     durations = HistogramMetricFamily(f"{_PREFIX}request_seconds", "how long requests took", labels=["endpoint"])
     bounds = [*(str(bound / 1000) for bound in BOUNDS_MS), "+Inf"]
     for endpoint, tally in tallies.items():
-        for (method, status), count in sorted(tally.ends.items()):
-            requests.add_metric([endpoint, method, str(status)], count)
+        for (method, status, outcome), count in sorted(tally.ends.items()):
+            requests.add_metric([endpoint, method, str(status), outcome], count)
         buckets = list(zip(bounds, accumulate(tally.durations), strict=True))
         durations.add_metric([endpoint], buckets, tally.total_ms / 1000)
     yield requests
     yield durations
 
 
-def _by_upstream(name: str, what: str, values: Mapping[str, int]) -> Metric:
-    gauge = GaugeMetricFamily(f"{_PREFIX}{name}", what, labels=["upstream"])
+def _upstreams(upstreams: Mapping[str, UpstreamView]) -> Iterator[Metric]:
+    requests = {name: upstream.requests for name, upstream in upstreams.items()}
+    sessions = {name: upstream.session_count for name, upstream in upstreams.items()}
+    failures = CounterMetricFamily(
+        f"{_PREFIX}upstream_failures", "requests that an upstream failed", labels=["upstream", "reason"]
+    )
+    for name, upstream in upstreams.items():
+        for reason, count in sorted(upstream.failures.items()):
+            failures.add_metric([name, reason], count)
+    yield _by_upstream(CounterMetricFamily, "upstream_requests", "requests that an upstream was to serve", requests)
+    yield failures
+    yield _by_upstream(GaugeMetricFamily, "sessions", "open sessions with legacy servers", sessions)
+
+
+def _by_upstream(
+    family: type[CounterMetricFamily] | type[GaugeMetricFamily], name: str, what: str, values: Mapping[str, int]
+) -> Metric:
+    metric = family(f"{_PREFIX}{name}", what, labels=["upstream"])
     for upstream, value in values.items():
-        gauge.add_metric([upstream], value)
-    return gauge
+        metric.add_metric([upstream], value)
+    return metric
 
 
 def _store(store: StoreView) -> Iterator[Metric]:
@@ -134,4 +169,5 @@ def exposition(view: View) -> bytes:
     """Every metric in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(view))
+    ProcessCollector(registry=registry)
     return generate_latest(registry)

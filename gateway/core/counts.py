@@ -13,6 +13,8 @@ class RoundCounts:
         expired: rounds that nobody came back for.
         relayed: retries that another replica was asked to serve.
         taken_over: rounds whose replica was dead.
+        recovered: calls of those that were gone on with on the server's own session.
+        replayed: calls of those that were made again.
         lost: calls that nobody could go on with.
     """
 
@@ -21,4 +23,6 @@ class RoundCounts:
     expired: int = 0
     relayed: int = 0
     taken_over: int = 0
+    recovered: int = 0
+    replayed: int = 0
     lost: int = 0

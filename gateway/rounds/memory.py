@@ -191,6 +191,7 @@ class MemoryRounds:
         Raises:
             ProtocolError: `lost`.
         """
+        self.counts.lost += 1
         raise lost()
 
     def items(self) -> list[tuple[str, Any]]:

@@ -232,7 +232,7 @@ class Endpoint:
     def _log(self, started_s: float, status: int, **told: object) -> None:
         """The one line that the log has for a request; members that are None do not show."""
         ms = _elapsed_ms(started_s)
-        self.tally.note(told.get("rpc_method"), status, ms)
+        self.tally.note(told.get("rpc_method"), status, ms, told.get("result"), is_error="code" in told)
         log.info("request", upstream=self._upstream.name, status=status, **told, ms=ms)
 
 

@@ -1,5 +1,6 @@
 """An upstream of whatever era: asks once, remembers, and asks again when the answer proves wrong."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from gateway.core.inbound_request import InboundRequest
@@ -11,6 +12,7 @@ from gateway.upstream.era import EraResolver
 from gateway.upstream.legacy import LegacyUpstream
 from gateway.upstream.legacy_call import ClientStream
 from gateway.upstream.modern import ModernUpstream
+from gateway.upstream.piped import PipeTransport
 from gateway.upstream.refusal import UpstreamRefused
 from gateway.upstream.subscriptions import Subscriptions
 from gateway.upstream.transport import Transport
@@ -33,6 +35,10 @@ class AnyEraUpstream:
         owner: see `AnyEraUpstream.owner`.
         subscriptions: its listeners.
         passes_authorization: whether that credential is the caller's own.
+
+    Attributes:
+        requests: how many it was asked to serve.
+        failures: how many it failed, by reason: those of `errors.UPSTREAM_STATUS`, and "refused".
     """
 
     def __init__(
@@ -49,6 +55,8 @@ class AnyEraUpstream:
         passes_authorization: bool,
     ) -> None:
         self.name = http.name
+        self.requests = 0
+        self.failures: Counter[str] = Counter()
         self._http = http
         self._legacy = legacy
         self._modern = modern
@@ -69,6 +77,11 @@ class AnyEraUpstream:
         """How many legacy sessions are open."""
         return self._legacy.session_count
 
+    @property
+    def pipe_count(self) -> int | None:
+        """How many pipes are open: a process is at the end of each, if the upstream has a command. None: it is HTTP."""
+        return len(self._http) if isinstance(self._http, PipeTransport) else None
+
     def admits(self, principal: Principal) -> bool:
         """Whether a principal may use it."""
         return principal.may_use(self.name)
@@ -79,11 +92,14 @@ class AnyEraUpstream:
 
     async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
         """Serve one request of a modern client. Raises GatewayError."""
+        self.requests += 1
         try:
             return await self._serve(request, caller, client)
         except UpstreamRefused as refused:
+            self.failures["refused"] += 1
             return refused.to_outcome(request, self.name, is_callers=self._passes_authorization)
         except UpstreamError as error:
+            self.failures[error.reason] += 1
             if error.reason in _DOUBTFUL:
                 self._resolver.doubt()
             raise

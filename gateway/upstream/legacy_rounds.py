@@ -285,6 +285,11 @@ class LegacyRounds:
         """While a claimed round is worked on."""
         return self._directory.running(state.handle, round_)
 
+    @property
+    def counts(self) -> RoundCounts:
+        """What became of the rounds of this process."""
+        return self._directory.counts
+
     def is_ours(self, request: InboundRequest, caller: Caller) -> bool:
         """Whether a request is the retry of a round on a legacy server."""
         if request.request_state is None:

@@ -126,6 +126,7 @@ class Retries:
         if state.answers is None or self._options.replay is None:
             raise await self._lose(state)
         log.info("suspended call made again", upstream=self._name)
+        self._rounds.counts.replayed += 1
         ahead, recorded = answers_to_repeat(point, state.answers, request.input_responses or {})
         return await self._make(request, leg_of(request, ahead), caller, client, recorded)
 
@@ -150,6 +151,7 @@ class Retries:
             log.info("suspended call not resumed", upstream=self._name, reason=getattr(ending.error, "reason", None))
             return None
         log.info("suspended call resumed", upstream=self._name)
+        self._rounds.counts.recovered += 1
         return self._conclude(call, ending, request, caller)
 
     async def _lose(self, state: RequestState) -> Exception:
