@@ -75,6 +75,12 @@ def _server_warnings(settings: Settings) -> Iterator[str]:
             f"server.allowed_hosts: none while bound to {host}, so the Host header is not checked; "
             "name the hosts that clients use"
         )
+    server = settings.server
+    if server.lame_duck_s and server.lame_duck_s >= server.drain_s:
+        yield (
+            f"server.lame_duck: {duration_text(server.lame_duck_s)}, not less than server.drain, so new calls are "
+            "taken until all are cut off; raise server.drain"
+        )
     is_open = settings.auth.type == "none" and not is_loopback(host)
     if is_open and any(upstream.has_credentials for upstream in settings.upstreams.values()):
         yield (
