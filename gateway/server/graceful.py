@@ -18,6 +18,9 @@ LOOK_S: Final = 0.05
 _SAME_S: Final = 0.5
 """Ctrl-C reaches a process from the terminal, and from whatever started it as well: that is one signal."""
 
+_LEAST_S: Final = 0.05
+"""With no time at all, uvicorn would complain of being late although nothing is open."""
+
 _LAST_WORDS_S: Final = 0.5
 
 
@@ -84,8 +87,9 @@ class GracefulServer(uvicorn.Server):
         try:
             await self._drain(self._departure)
             patience_s = self.config.timeout_graceful_shutdown or 0
+            left_s = max(_LEAST_S, patience_s - (self._now_s() - began_s))
             # uvicorn's annotation is narrower than what it does with it
-            self.config.timeout_graceful_shutdown = max(0, patience_s - (self._now_s() - began_s))  # type: ignore[assignment]
+            self.config.timeout_graceful_shutdown = left_s  # type: ignore[assignment]
             await super().shutdown(sockets)
         finally:
             cutting.cancel()
