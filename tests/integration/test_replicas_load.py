@@ -31,9 +31,11 @@ async def under_load(on: Cluster) -> AsyncIterator[None]:
     try:
         await on.made(IN_FLIGHT)
         yield
-    finally:
-        is_over.set()
-        await calls
+    except BaseException:
+        calls.cancel()  # they may wait for what the test has stopped
+        raise
+    is_over.set()
+    await calls
     on.check()
     await on.at_rest()
 
@@ -114,6 +116,7 @@ async def test_a_replica_stands_still_and_wakes_and_no_call_has_two_owners() -> 
         async with under_load(on):
             for replica in on.replicas[:ROUNDS]:
                 before = server.resumptions
+                await replica.until_it_keeps(IN_FLIGHT // 8)
                 replica.stop()
                 await server.until(lambda before=before: server.resumptions > before)
                 replica.go_on()

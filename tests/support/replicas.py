@@ -89,6 +89,12 @@ class Replica:
             while not told.items() <= (await self.readiness())[1].items():  # noqa: ASYNC110 -- nothing announces it
                 await asyncio.sleep(0.05)
 
+    async def until_it_keeps(self, rounds: int) -> None:
+        """Wait until so many calls are suspended there."""
+        async with asyncio.timeout(_BOUND_S):
+            while (await self.readiness())[1]["suspended"] < rounds:  # noqa: ASYNC110 -- nothing announces it
+                await asyncio.sleep(0.05)
+
     async def _is_ready(self, http: aiohttp.ClientSession) -> bool:
         assert self._process is not None
         assert self._process.returncode is None, self.log.read_text()
