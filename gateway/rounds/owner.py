@@ -201,13 +201,15 @@ class Owner:
         await self._repeat(call)
 
     async def _falls_silent(self, call: RelayedCall) -> bool:
-        """Whether a call is given up by its relayer, and by nobody else who came for it meanwhile."""
+        """Whether a call is given up by its relayer, and by whoever is given it next: that one may have died as well."""
         relay, seen_s = call.relay, call.seen_s
         while not call.is_given_up:
             await asyncio.sleep(_PAUSE_S)
-            if call.seen_s > seen_s:
+            if call.relay != relay:
+                relay, seen_s = call.relay, call.since_s
+            elif call.seen_s > seen_s:
                 return False
-        return call.relay == relay and self._calls.get(relay) is call
+        return self._calls.get(call.relay) is call
 
     async def _tell(self, message: Message, recipient: str) -> None:
         try:

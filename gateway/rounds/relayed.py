@@ -33,7 +33,8 @@ class RelayedCall:
     Attributes:
         relay: the id of the relay that waits for the end now.
         relayer: the replica that does.
-        seen_s: when that showed itself last.
+        since_s: since when that waits.
+        seen_s: when it showed itself last.
         task: the work, once it has begun.
         size: about how many bytes the end holds.
 
@@ -48,7 +49,7 @@ class RelayedCall:
         self.handle = serve.handle
         self.request = to_request(serve.request)
         self.caller = to_caller(serve.caller)
-        self.seen_s = now_s()
+        self.since_s = self.seen_s = now_s()
         self.task: asyncio.Task[None] | None = None
         self.size = 0
         self._send = send
@@ -87,7 +88,8 @@ class RelayedCall:
 
     def attach(self, serve: Serve) -> None:
         """Go on for another relay of the same retry."""
-        self.relay, self.relayer, self.seen_s = serve.relay, serve.relayer, self._now_s()
+        self.relay, self.relayer = serve.relay, serve.relayer
+        self.since_s = self.seen_s = self._now_s()
         self._number = 0
         self._on_the_way = set()
         self._may_go_on.set()
