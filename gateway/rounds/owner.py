@@ -201,7 +201,7 @@ class Owner:
         await self._repeat(call)
 
     async def _falls_silent(self, call: RelayedCall) -> bool:
-        """Whether a call is given up by its relayer, and by whoever is given it next: that one may have died as well."""
+        """Whether a call is given up by its relayer, and by whoever is given it next, who may have died as well."""
         relay, seen_s = call.relay, call.seen_s
         while not call.is_given_up:
             await asyncio.sleep(_PAUSE_S)

@@ -240,14 +240,12 @@ async def test_of_two_that_come_back_one_gets_the_call(side: Side) -> None:
 async def test_who_comes_back_after_two_relayers_died_gets_the_call(side: Side) -> None:
     """The second one died while it waited for the first to be given up, and nobody knows that yet."""
     call = await side.begin()
-    side.owner.receive(serve("second", "c"))
-    side.owner.receive(serve("third", "d"))
+    for relay, relayer in (("second", "c"), ("third", "d")):
+        side.owner.receive(serve(relay, relayer))
+        side.owner.receive(Still(relay, relayer, 0, True))
+    await until(lambda: side.to("c", Working) and side.to("d", Working))
     side.now_s += SILENT_S
     await until(lambda: call.relay == "second")
-    side.now_s += 1
-    side.owner.receive(Still("third", "d", 0, True))
-    await until(lambda: side.to("d", Working))
-    assert side.to("d") == []
     side.now_s += SILENT_S
     await until(lambda: call.relay == "third")
     side.goes_on.set()
