@@ -10,11 +10,10 @@ from pydantic import BeforeValidator, PlainSerializer
 
 from gateway.config.secret import SHOWN, Secret
 from gateway.config.values import wrong
+from gateway.store.urls import SCHEMES, TLS_SCHEMES
 
 MEMORY: Final = Secret("memory://")
-_SCHEMES: Final = ("redis", "rediss", "valkey", "valkeys")
 _ALLOWED: Final = "memory://, redis://HOST:6379/0, rediss:// (TLS), valkey:// or valkeys://"
-_TLS: Final = frozenset({"rediss", "valkeys"})
 _FILES: Final = frozenset({"ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile"})
 _CHOICES: Final = {"ssl_cert_reqs": ("required", "optional", "none"), "ssl_check_hostname": ("true", "false")}
 _OPTIONS: Final = (*sorted(_FILES), *_CHOICES, "ssl_password")
@@ -33,7 +32,7 @@ def parse_store(value: object) -> object:
         raise wrong("not a store", _ALLOWED, found="")
     try:
         parts = urlsplit(value)
-        is_complete = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
+        is_complete = parts.scheme in SCHEMES and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_complete = False
     if not is_complete:
@@ -50,7 +49,7 @@ def parse_store(value: object) -> object:
 def _check_options(parts: SplitResult) -> None:
     """What the client would only stumble over when it connects, or would obey to our harm."""
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
-        if parts.scheme not in _TLS:
+        if parts.scheme not in TLS_SCHEMES:
             raise wrong("options of TLS without TLS", "rediss:// or valkeys:// with options, or none", found="")
         if name not in _OPTIONS:
             raise wrong("an unknown option of the store", ", ".join(_OPTIONS), found="")

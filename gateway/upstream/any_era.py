@@ -8,9 +8,9 @@ from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller, Principal
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
+from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.era import EraResolver
 from gateway.upstream.legacy import LegacyUpstream
-from gateway.upstream.legacy_call import ClientStream
 from gateway.upstream.modern import ModernUpstream
 from gateway.upstream.piped import PipeTransport
 from gateway.upstream.refusal import UpstreamRefused

@@ -19,8 +19,8 @@ from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
 from gateway.errors import ProtocolError, to_reply
+from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.contexts import Context, Upstream, context_of
-from gateway.upstream.legacy_call import ClientStream
 from gateway.upstream.shelf import Shelf
 from gateway.wire import methods
 from gateway.wire.jsonrpc import JsonObject

@@ -7,7 +7,7 @@ from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller, Principal
 from gateway.core.request_state import digest
 from gateway.translate.capabilities import canonical
-from gateway.upstream.legacy_call import ClientStream
+from gateway.upstream.client_stream import ClientStream
 from gateway.wire.jsonrpc import JsonObject
 
 _LONGEST = 256

@@ -9,7 +9,7 @@ when the server asks something: `begin` and `answer` then wait for the end of on
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from gateway.core.exchange import Exchange
 from gateway.core.exchange_events import (
@@ -39,6 +39,7 @@ from gateway.errors import GatewayError, UpstreamError
 from gateway.upstream.aside import Aside
 from gateway.upstream.background import Background
 from gateway.upstream.call_clock import CallClock, CallLimits, QuietTime
+from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.faults import nonsense
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
 from gateway.upstream.outbox import Outbox
@@ -52,13 +53,6 @@ Ending: TypeAlias = RequireInput | Complete | Fail
 
 LINGER_S: Final = 0.02
 """How long a result waits for logs and progress that travel on another stream than itself."""
-
-
-class ClientStream(Protocol):
-    """Where notifications for the client go, while it is being served."""
-
-    async def notify(self, notification: JsonObject) -> None:
-        """Send a notification on the stream of the client's current request."""
 
 
 class LegacyCall:

@@ -22,7 +22,8 @@ from gateway.core.request_state import RequestState, RequestStateSealer, digest,
 from gateway.errors import GatewayError, ProtocolError
 from gateway.translate import rpc_errors
 from gateway.translate.capabilities import merge, missing_for
-from gateway.upstream.legacy_call import ClientStream, LegacyCall
+from gateway.upstream.client_stream import ClientStream
+from gateway.upstream.legacy_call import LegacyCall
 from gateway.wire import codes, methods
 from gateway.wire.jsonrpc import JsonObject
 

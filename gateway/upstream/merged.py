@@ -22,9 +22,9 @@ from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Caller, Principal
 from gateway.core.subscriptions import LISTS
 from gateway.core.unknown import unknown_method
+from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.contexts import Upstream
 from gateway.upstream.fan_out import Answer, FanOut
-from gateway.upstream.legacy_call import ClientStream
 from gateway.upstream.merged_calls import MergedCalls
 from gateway.upstream.merged_directory import Directory
 from gateway.upstream.merged_listening import MergedListening

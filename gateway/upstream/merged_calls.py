@@ -8,8 +8,8 @@ from gateway.core.merged_replies import links_of, refusal_with_public_name, with
 from gateway.core.outcome import Outcome
 from gateway.core.unknown import unknown_target
 from gateway.errors import ProtocolError
+from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.contexts import Upstream
-from gateway.upstream.legacy_call import ClientStream
 from gateway.upstream.merged_directory import Directory
 from gateway.upstream.merged_listings import Inquiry
 from gateway.wire import methods

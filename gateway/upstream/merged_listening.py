@@ -17,9 +17,9 @@ from gateway.core.outcome import Outcome
 from gateway.core.subscriptions import Filter, Subscription, change_of
 from gateway.errors import GatewayError, ProtocolError
 from gateway.upstream.backoff import Backoff
+from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.contexts import Upstream
 from gateway.upstream.fan_out import LATE_DEADLINE_S, FanOut
-from gateway.upstream.legacy_call import ClientStream
 from gateway.upstream.merged_directory import Directory
 from gateway.upstream.merged_listings import Inquiry
 from gateway.wire import codes, meta, methods

@@ -10,8 +10,8 @@ from gateway.core.merged_replies import has_resource, may_be_elsewhere
 from gateway.core.outcome import Outcome
 from gateway.core.unknown import unknown_target
 from gateway.errors import ProtocolError, UpstreamError, to_reply
+from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.contexts import Upstream
-from gateway.upstream.legacy_call import ClientStream
 from gateway.upstream.merged_directory import Directory
 from gateway.upstream.merged_listings import Inquiry
 

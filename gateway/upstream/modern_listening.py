@@ -18,8 +18,8 @@ from gateway.core.subscriptions import Change, Filter
 from gateway.errors import GatewayError, ProtocolError, UpstreamError
 from gateway.upstream import faults
 from gateway.upstream.backoff import Backoff
+from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.era import CLIENT_INFO
-from gateway.upstream.legacy_call import ClientStream
 from gateway.upstream.subscriptions import Reports
 from gateway.wire import codes, meta, methods
 from gateway.wire.jsonrpc import JsonObject

@@ -9,8 +9,8 @@ from gateway.core.outcome import Outcome
 from gateway.core.principal import Caller
 from gateway.core.subscriptions import Filter, change_of
 from gateway.core.unknown import unknown_target
+from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.contexts import Upstream
-from gateway.upstream.legacy_call import ClientStream
 from gateway.wire import methods
 from gateway.wire.jsonrpc import JsonObject
 

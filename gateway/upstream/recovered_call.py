@@ -12,7 +12,8 @@ from gateway.core.exchange_events import Answered, Asked, Command, Event, Leg, R
 from gateway.core.recovery import RecoveryPoint
 from gateway.upstream.background import Background
 from gateway.upstream.call_clock import CallLimits
-from gateway.upstream.legacy_call import ClientStream, Ending, LegacyCall
+from gateway.upstream.client_stream import ClientStream
+from gateway.upstream.legacy_call import Ending, LegacyCall
 from gateway.upstream.legacy_session import LegacySession
 
 HEARING_S: Final = 1.0

@@ -16,7 +16,7 @@ from gateway.core.principal import Caller
 from gateway.core.subscriptions import Change, Filter, Subscription, change_of
 from gateway.errors import ProtocolError
 from gateway.upstream.background import Background
-from gateway.upstream.legacy_call import ClientStream
+from gateway.upstream.client_stream import ClientStream
 from gateway.wire import codes, meta, methods
 from gateway.wire.jsonrpc import JsonObject, notification
 

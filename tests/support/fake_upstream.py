@@ -16,7 +16,7 @@ from typing import Any
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Caller, Principal
-from gateway.upstream.legacy_call import ClientStream
+from gateway.upstream.client_stream import ClientStream
 from gateway.wire import methods
 
 Pages = Sequence[str] | Sequence[Sequence[str]]

@@ -32,10 +32,16 @@ class Manifests(list[Manifest]):
 
 
 def tool(name: str) -> str:
-    """A program of the development environment, or skip the test where there is none for the system."""
+    """A program of the development environment. Its wheel is for Linux alone: elsewhere the test is skipped.
+
+    Raises:
+        FileNotFoundError: it should be there, and is not.
+    """
+    if sys.platform != "linux":
+        pytest.skip(f"there is a wheel of {name} for Linux only")
     found = shutil.which(name, path=str(Path(sys.executable).parent))
     if found is None:
-        pytest.skip(f"{name} is installed on Linux only")
+        raise FileNotFoundError(f"{name} is missing: run scripts/setup")
     return found
 
 

@@ -73,10 +73,10 @@ def test_libraries_log_in_lines_of_json(lines: Lines) -> None:
     try:
         fail()
     except RuntimeError:
-        logging.getLogger("some.library").exception("Exception in %s\n", "an application")
-    logging.getLogger("some.library").info("not told")
+        logging.getLogger("some.package").exception("Exception in %s\n", "an application")
+    logging.getLogger("some.package").info("not told")
     [line] = lines()
-    assert (line["level"], line["logger"], line["event"]) == ("error", "some.library", "Exception in an application\n")
+    assert (line["level"], line["logger"], line["event"]) == ("error", "some.package", "Exception in an application\n")
     assert line["exception"].endswith("RuntimeError")
 
 
