@@ -32,17 +32,15 @@ from gateway.core.exchange_events import (
     Withdrew,
 )
 from gateway.core.notices import Notices
-from gateway.core.questions import Question, Questions, refusal
+from gateway.core.questions import Question, Questions, refusal, undeclared
 from gateway.core.recorded import Recorded
 from gateway.core.recovery import Standing
+from gateway.core.request_state import lost
 from gateway.core.transitions import HANDLERS, State
-from gateway.errors import GatewayError, ProtocolError
+from gateway.errors import GatewayError
 from gateway.translate.capabilities import merge, missing_for
-from gateway.wire import codes, methods
-from gateway.wire.jsonrpc import Json, JsonObject, encode, notification
-
-MAX_AHEAD_BYTES: Final = 65_536
-"""What a suspended call keeps of answers to questions that nobody has asked; a client may send more with each round."""
+from gateway.wire import methods
+from gateway.wire.jsonrpc import Json, JsonObject, notification
 
 
 class Exchange:
@@ -241,17 +239,13 @@ class Exchange:
     def _expire(self, _event: Expired) -> list[Command]:
         return self._abandon("nobody answered in time")
 
-    def _forget_outcome(self, _event: Expired) -> list[Command]:
+    def _close_in_silence(self, _event: Expired | Overtaken) -> list[Command]:
         self.state = State.CLOSED
         return []
 
     def _give_up(self, event: Overtaken) -> list[Command]:
         self.state = State.CLOSED
         return [Fail(event.error)]
-
-    def _let_go(self, _event: Overtaken) -> list[Command]:
-        self.state = State.CLOSED
-        return []
 
     # --- cells of the table that do nothing, or must not be reached ---
 
@@ -284,15 +278,8 @@ class Exchange:
         return question.answered(answer)
 
     def _ahead(self) -> Mapping[str, JsonObject]:
-        """The answers that wait for their questions through all rounds, within bounds.
-
-        One whose question has been is held no longer. Of too much, nothing is held: then what is asked is asked.
-        """
-        ahead = {name: answer for name, answer in self._leg.answers.items() if not self._questions.has_named(name)}
-        try:
-            return ahead if len(encode(ahead)) <= MAX_AHEAD_BYTES else {}
-        except ValueError:
-            return {}
+        """The answers that wait for their questions through all rounds, within bounds."""
+        return self._questions.still_ahead(self._leg.answers)
 
     def _ask(self) -> list[Command]:
         self.state = State.SUSPENDED
@@ -304,10 +291,8 @@ class Exchange:
         return [*self._abandon("the client lacks a capability"), self._undeclared()]
 
     def _undeclared(self) -> Fail:
-        """2026-07-28, basic/patterns/mrtr: `-32021` names exactly what was not declared."""
         self.state = State.CLOSED
-        data = {"requiredCapabilities": self._missing}
-        return Fail(ProtocolError(codes.MISSING_CAPABILITY, "Missing required client capability", data))
+        return Fail(undeclared(self._missing))
 
     def _abandon(self, reason: str) -> list[Command]:
         """Leave nothing open at the server: neither a question nor the call."""
@@ -316,15 +301,6 @@ class Exchange:
 
     def _cancel(self, reason: str) -> Post:
         return Post(notification(methods.CANCELLED, {"requestId": self.request_id, "reason": reason}))
-
-
-def lost() -> ProtocolError:
-    """The one error that says: the suspended call is gone, and it may have had effects."""
-    return ProtocolError(
-        codes.INVALID_PARAMS,
-        "The call behind this request state is lost; it must be made anew, and may already have had effects",
-        {"reason": "lost"},
-    )
 
 
 Handler: TypeAlias = Callable[[Exchange, Any], list[Command]]

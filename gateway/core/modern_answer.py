@@ -12,11 +12,13 @@ from gateway.core.era import speaks_modern
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.modern_call import without_unserved
 from gateway.core.outcome import Outcome
+from gateway.core.questions import undeclared
+from gateway.errors import to_reply
 from gateway.translate.capabilities import merge, missing_for
 from gateway.translate.param_marks import marks_of
 from gateway.translate.rpc_errors import to_modern_error
 from gateway.wire import codes, meta, methods
-from gateway.wire.jsonrpc import Json, JsonObject, error_object
+from gateway.wire.jsonrpc import Json, JsonObject
 from gateway.wire.versions import SUPPORTED
 
 COMPLETE: Final = "complete"
@@ -90,10 +92,7 @@ def _to_round(request: InboundRequest, result: JsonObject, policy: Policy) -> Ou
         raise ValueError("asks for input without saying which")
     missing = merge(_missing(question, request.capabilities) for question in (questions or {}).values())
     if missing is not None:
-        error = error_object(
-            codes.MISSING_CAPABILITY, "Missing required client capability", {"requiredCapabilities": missing}
-        )
-        return Outcome({"error": error}, codes.STATUS[codes.MISSING_CAPABILITY])
+        return Outcome.of_error(to_reply(undeclared(missing)))
     state = result.get("requestState")
     if not isinstance(state, str | None):
         raise ValueError("sent a requestState that is not a string")

@@ -8,7 +8,10 @@ from gateway.core.exchange_events import Post
 from gateway.errors import ProtocolError
 from gateway.translate import capabilities, input_rounds
 from gateway.wire import codes, methods
-from gateway.wire.jsonrpc import Json, JsonObject, RequestId, error_object, error_response, response
+from gateway.wire.jsonrpc import Json, JsonObject, RequestId, encode, error_object, error_response, response
+
+MAX_AHEAD_BYTES: Final = 65_536
+"""What a suspended call keeps of answers to questions that nobody has asked; a client may send more with each round."""
 
 MAX_OPEN: Final = 100
 """Open questions of one call; a server that asks more has lost its mind, and must not take ours."""
@@ -116,9 +119,16 @@ class Questions:
         question = self._open[name] = Question(name, request_id, method, params)
         return question
 
-    def has_named(self, name: str) -> bool:
-        """Whether a question of this call has had this name."""
-        return name in self._names
+    def still_ahead(self, answers: Mapping[str, JsonObject]) -> Mapping[str, JsonObject]:
+        """Of the answers that a client sent, those whose question has not been asked yet, to be held.
+
+        Of too much, nothing is held: then what is asked is asked.
+        """
+        ahead = {name: answer for name, answer in answers.items() if name not in self._names}
+        try:
+            return ahead if len(encode(ahead)) <= MAX_AHEAD_BYTES else {}
+        except ValueError:
+            return {}
 
     def close(self, question: Question) -> None:
         """A question has its answer."""
@@ -175,6 +185,12 @@ def fault_of(message: JsonObject) -> Post | None:
     if not isinstance(message.get("params") or {}, dict):
         return refusal(message, "params must be an object:", codes.INVALID_PARAMS)
     return None
+
+
+def undeclared(missing: JsonObject) -> ProtocolError:
+    """2026-07-28, basic/patterns/mrtr: `-32021` names exactly what a request did not declare."""
+    data = {"requiredCapabilities": missing}
+    return ProtocolError(codes.MISSING_CAPABILITY, "Missing required client capability", data)
 
 
 def refusal(message: JsonObject, text: str, code: int = codes.INTERNAL_ERROR) -> Post:

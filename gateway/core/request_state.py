@@ -114,6 +114,15 @@ def refused(reason: str) -> ProtocolError:
     return ProtocolError(codes.INVALID_PARAMS, "Invalid or expired request state", reason=reason)
 
 
+def lost() -> ProtocolError:
+    """The one error that says: the suspended call is gone, and it may have had effects."""
+    return ProtocolError(
+        codes.INVALID_PARAMS,
+        "The call behind this request state is lost; it must be made anew, and may already have had effects",
+        {"reason": "lost"},
+    )
+
+
 def digest(text: str) -> str:
     """A digest that stands for a text without telling it."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

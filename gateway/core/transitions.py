@@ -48,8 +48,8 @@ _ROWS: Final[dict[type, tuple[str, str, str, str, str]]] = {
     Broke: ("_interrupt", "_interrupt", "_detach", "_ignore", "_ignore"),
     ClientLeft: ("_cancel_call", "_cancel_call", IMPOSSIBLE, IMPOSSIBLE, "_ignore"),
     TimedOut: ("_time_out", "_time_out", IMPOSSIBLE, IMPOSSIBLE, "_ignore"),
-    Expired: (IMPOSSIBLE, IMPOSSIBLE, "_expire", "_forget_outcome", "_ignore"),
-    Overtaken: ("_give_up", "_give_up", "_let_go", "_let_go", "_ignore"),
+    Expired: (IMPOSSIBLE, IMPOSSIBLE, "_expire", "_close_in_silence", "_ignore"),
+    Overtaken: ("_give_up", "_give_up", "_close_in_silence", "_close_in_silence", "_ignore"),
 }
 
 HANDLERS: Final[dict[tuple[State, type], str]] = {
@@ -77,9 +77,8 @@ LEADS_TO: Final[dict[str, tuple[Target, ...]]] = {
     "_cancel_call": (State.CLOSED,),
     "_time_out": (State.CLOSED,),
     "_expire": (State.CLOSED,),
-    "_forget_outcome": (State.CLOSED,),
+    "_close_in_silence": (State.CLOSED,),
     "_give_up": (State.CLOSED,),
-    "_let_go": (State.CLOSED,),
 }
 """For every handler, the states that it may leave the exchange in."""
 

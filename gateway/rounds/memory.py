@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 
 from gateway.core.claims import Stage
 from gateway.core.counts import RoundCounts
-from gateway.core.exchange import lost
 from gateway.core.outcome import Outcome
 from gateway.core.principal import ANONYMOUS, Principal
+from gateway.core.request_state import lost
 from gateway.errors import GatewayError, ProtocolError
 from gateway.wire import codes
 

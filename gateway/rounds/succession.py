@@ -6,8 +6,7 @@ Rule: a heartbeat that is missing says only when to try; the claim decides. Afte
 from collections.abc import Callable
 
 from gateway.core.claims import Claim, OwnerLost, Stage
-from gateway.core.exchange import lost
-from gateway.core.request_state import refused
+from gateway.core.request_state import lost, refused
 from gateway.errors import ProtocolError
 from gateway.rounds.claims import Claims
 from gateway.rounds.heartbeat import Heartbeat

@@ -19,12 +19,13 @@ from gateway.upstream.either_http import EitherHttp
 from gateway.upstream.era import EraResolver
 from gateway.upstream.legacy import LegacyUpstream
 from gateway.upstream.legacy_options import LegacyOptions
-from gateway.upstream.legacy_rounds import LegacyRounds, RoundDirectory
+from gateway.upstream.legacy_rounds import LegacyRounds
 from gateway.upstream.modern import ModernOptions, ModernUpstream
 from gateway.upstream.modern_listening import ModernSource
 from gateway.upstream.modern_rounds import ModernRounds
 from gateway.upstream.pool_limits import PoolLimits, Reuse
 from gateway.upstream.replay import ReplayRule
+from gateway.upstream.round_directory import RoundDirectory
 from gateway.upstream.shared_sessions import SharedSessions, StickySharing
 from gateway.upstream.stdio import Command
 from gateway.upstream.subscriptions import Key, OnChange, Reports, Source, StreamLimit, Subscriptions

@@ -5,128 +5,26 @@ suspended call again.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol
 
 from gateway.core.claims import Stage
 from gateway.core.counts import RoundCounts
-from gateway.core.exchange import lost
 from gateway.core.inbound_request import InboundRequest
 from gateway.core.outcome import Outcome
-from gateway.core.principal import ANONYMOUS, Caller, Principal
-from gateway.core.questions import Question
+from gateway.core.principal import ANONYMOUS, Caller
+from gateway.core.questions import Question, undeclared
 from gateway.core.recovery import Provision, page_members, provide, questions_in
-from gateway.core.request_state import RequestState, RequestStateSealer, digest, refused, request_digest
-from gateway.errors import GatewayError, ProtocolError
+from gateway.core.request_state import RequestState, RequestStateSealer, digest, lost, refused, request_digest
+from gateway.errors import ProtocolError
 from gateway.translate import rpc_errors
 from gateway.translate.capabilities import merge, missing_for
 from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.legacy_call import LegacyCall
-from gateway.wire import codes, methods
+from gateway.upstream.round_directory import RoundDirectory
+from gateway.upstream.suspended import SuspendedCall, UrlRound
+from gateway.wire import methods
 from gateway.wire.jsonrpc import JsonObject
-
-
-class RoundDirectory(Protocol):
-    """Keeps suspended rounds, and gives each to one claimant."""
-
-    owner: str
-    is_shared: bool
-    counts: RoundCounts
-
-    @property
-    def ttl_s(self) -> float:
-        """Seconds for which a round waits."""
-
-    def admit(self, principal: Principal, upstream: str) -> None:
-        """Raise ProtocolError when there is no room."""
-
-    def keep(self, round_: Any, principal: Principal, upstream: str) -> str:
-        """Suspend a round and return its handle."""
-
-    def occupied(self, principal: Principal, upstream: str) -> AbstractContextManager[None]:
-        """Keep the place of a call that goes on."""
-
-    def find(self, handle: str) -> Any:
-        """Look at a round; None if it is not here."""
-
-    async def acquire(self, handle: str, client: ClientStream) -> Any:
-        """Take a round out; None if it is gone, or another replica has it."""
-
-    async def note(self, handle: str, stage: Stage) -> None:
-        """Say how far a round of ours has come since it was taken out."""
-
-    def is_relayed(self, handle: str) -> bool:
-        """Whether a retry of a round of ours is served for another process."""
-
-    def running(self, handle: str, round_: Any) -> AbstractContextManager[None]:
-        """While a round that was taken out is worked on."""
-
-    async def forward(
-        self,
-        upstream: str,
-        state: RequestState,
-        request: InboundRequest,
-        caller: Caller,
-        client: ClientStream,
-        check: Callable[[], None],
-    ) -> Outcome:
-        """Have the replica that keeps a round serve its retry. Raises OwnerLost when that is dead."""
-
-
-@dataclass(slots=True)
-class SuspendedCall:
-    """A call whose server waits for an answer.
-
-    Args:
-        call: which.
-        is_resumable: whether its token tells enough for another replica to go on with it, or to make it again.
-    """
-
-    call: LegacyCall
-    is_resumable: bool = False
-
-    async def expire(self) -> None:
-        """Answer the questions as somebody who walked away would, and cancel the call."""
-        await self.call.expire()
-
-    async def drop(self, error: GatewayError) -> None:
-        """Let go of it without a word to the server."""
-        await self.call.drop(error)
-
-
-@dataclass(slots=True)
-class UrlRound:
-    """A call that ended because a page must be visited first; its retry is a call of its own.
-
-    Args:
-        questions: the pages.
-        is_resumable: whether its token names them, so that any replica can serve its retry.
-    """
-
-    questions: tuple[Question, ...]
-    is_resumable: bool = False
-
-    async def expire(self) -> None:
-        """Nothing is open at the server."""
-
-    async def drop(self, _error: GatewayError) -> None:
-        """Nothing is open at the server."""
-
-    def check(self, answers: Mapping[str, Any]) -> None:
-        """Check the answers that are there. Raises ProtocolError."""
-        for question in self.questions:
-            if question.name in answers:
-                question.check(answers[question.name])
-
-    def open_questions(self, answers: Mapping[str, Any]) -> tuple[Question, ...]:
-        """What has no answer yet."""
-        return tuple(question for question in self.questions if question.name not in answers)
-
-    def is_declined(self, answers: Mapping[str, Any]) -> bool:
-        """Whether the user would not go."""
-        return any(answers[q.name]["action"] != "accept" for q in self.questions if q.name in answers)
 
 
 class LegacyRounds:
@@ -200,8 +98,7 @@ class LegacyRounds:
         )
         missing = merge(missing_for(q.method, q.params, request.capabilities) for q in questions)
         if missing is not None:
-            data = {"requiredCapabilities": missing}
-            raise ProtocolError(codes.MISSING_CAPABILITY, "Missing required client capability", data)
+            raise undeclared(missing)
         self._directory.admit(caller.principal, self._upstream)
         return self.ask(questions, request, caller)
 

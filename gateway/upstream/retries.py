@@ -21,9 +21,10 @@ from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.legacy_call import Ending, LegacyCall
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_results import LegacyResults
-from gateway.upstream.legacy_rounds import LegacyRounds, SuspendedCall, UrlRound
+from gateway.upstream.legacy_rounds import LegacyRounds
 from gateway.upstream.legacy_sessions import LegacySessions
 from gateway.upstream.recovery import Recovery, answers_to_repeat, is_lost
+from gateway.upstream.suspended import SuspendedCall, UrlRound
 from gateway.wire.jsonrpc import JsonObject
 
 log = structlog.get_logger()

@@ -9,8 +9,9 @@ from typing import Any, cast
 import pytest
 import structlog.testing
 
-from gateway.core.exchange import Exchange, lost
+from gateway.core.exchange import Exchange
 from gateway.core.exchange_events import Complete, Fail, Leg, RequireInput, Responded
+from gateway.core.request_state import lost
 from gateway.core.session import SessionKey, negotiate
 from gateway.core.transitions import State
 from gateway.upstream.background import Background

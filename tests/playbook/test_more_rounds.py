@@ -1,8 +1,8 @@
 """A call with several rounds: what is missing is asked for again, and the server may have more to ask."""
 
-from gateway.core.exchange import MAX_AHEAD_BYTES
 from gateway.core.exchange_events import Answered, Gather, Quieted
 from gateway.core.notices import MAX_HELD
+from gateway.core.questions import MAX_AHEAD_BYTES
 from gateway.core.transitions import State
 from tests.playbook.vocabulary import (
     A_FORM,

@@ -18,9 +18,8 @@ from cryptography.fernet import Fernet
 
 from gateway.app import Gateway
 from gateway.core.claims import Claim, OwnerLost, Stage
-from gateway.core.exchange import lost
 from gateway.core.outcome import Outcome
-from gateway.core.request_state import RequestState, refused
+from gateway.core.request_state import RequestState, lost, refused
 from gateway.rounds.memory import MemoryRounds, Round, RoundLimits
 from tests.support.running_gateway import RunningGateway, running_gateway
 

@@ -38,8 +38,8 @@ def test_names_are_unique_within_a_call_even_after_their_questions_are_closed() 
 def test_a_name_is_remembered_after_its_question_was_answered() -> None:
     questions = Questions()
     questions.close(questions.add(_ask(0)))
-    assert questions.has_named("elicitation_1")
-    assert not questions.has_named("elicitation_2")
+    answers: JsonObject = {"elicitation_1": {}, "elicitation_2": {}}
+    assert list(questions.still_ahead(answers)) == ["elicitation_2"]
 
 
 def test_the_operators_names_come_first() -> None:
