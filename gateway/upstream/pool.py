@@ -5,25 +5,21 @@ that cannot have one each. A sticky key has exactly one session, whatever its ca
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 from gateway.core.session import SessionKey
 from gateway.errors import UpstreamError
 from gateway.upstream.background import Background
 from gateway.upstream.legacy_session import LegacySession
 from gateway.upstream.pool_limits import PoolLimits, no_room
+from gateway.upstream.retirement import Ender, Retirement
 from gateway.upstream.turns import Turns
 
 Opener = Callable[[], Awaitable[LegacySession]]
-Ender = Callable[[LegacySession], Coroutine[Any, Any, None]]
 
 _HANDOVER_S: Final = 1.0
 """How long a new session is kept for the call that it was opened for."""
-
-_SPENT_S: Final = 30.0
-"""How long one is left to the server whose call has ended: should this process die before the client has the result,
-another one may yet ask the server for it."""
 
 
 class SessionPool:
@@ -44,14 +40,13 @@ class SessionPool:
         self._limits = limits
         self._background = background
         self._now_s = now_s
-        self._end = end
         self._shared: dict[SessionKey, LegacySession] = {}
         self._opening: dict[SessionKey, asyncio.Task[LegacySession]] = {}
         self._idle: dict[SessionKey, list[LegacySession]] = {}
         self._sessions: set[LegacySession] = set()
         self._untaken: set[LegacySession] = set()
         self._handshakes: set[asyncio.Task[LegacySession]] = set()
-        self._retiring: set[asyncio.Task[None]] = set()
+        self._retirement = Retirement(background, end)
         self._is_closed = False
         self._reserved = self._suspended = 0
         self._turns = Turns()
@@ -121,8 +116,7 @@ class SessionPool:
         """End what has been idle for too long."""
         now_s = self._now_s()
         for session in [s for s in self._sessions if s.in_flight == 0]:
-            limit_s = min(self._limits.idle_s, _SPENT_S) if session.is_spent else self._limits.idle_s
-            if session.idle_since_s <= now_s - limit_s:
+            if session.idle_since_s <= now_s - self._limits.idle_for_s(is_spent=session.is_spent):
                 self._retire(session)
 
     async def close(self) -> None:
@@ -131,7 +125,7 @@ class SessionPool:
         for task in self._opening.values():
             task.cancel()
         for handshake in self._handshakes:
-            self._background.run(self._end_after(handshake))
+            self._background.run(self._retirement.retire_after(handshake))  # the server may open its session yet
         for session in list(self._sessions):
             if session.is_spent and session.in_flight == 0:
                 session.is_forgotten = True  # who comes by with its token may yet ask the server how the call ended
@@ -235,18 +229,14 @@ class SessionPool:
         """Open a session; where each is a process, not before those have ended that make room for it."""
         if not self._limits.is_scarce:
             return await opener()
-        await self._until_retired()
+        await self._retirement.completed()
         try:
             return await opener()
         except UpstreamError as error:
             if error.reason != "full" or not self._evict_idle():
                 raise
-        await self._until_retired()
+        await self._retirement.completed()
         return await opener()
-
-    async def _until_retired(self) -> None:
-        if self._retiring:
-            await asyncio.wait(self._retiring)
 
     def _adopt(self, task: asyncio.Task[LegacySession]) -> None:
         """Nobody waits for this session any more; it is kept for the next call."""
@@ -254,12 +244,6 @@ class SessionPool:
             self._untaken.discard(task.result())
             self._release_exclusive(task.result(), clean=True)
             self._turns.give()
-
-    async def _end_after(self, handshake: asyncio.Task[LegacySession]) -> None:
-        """The pool is closed, but the server may open this session yet."""
-        await asyncio.wait([handshake])
-        if not handshake.cancelled() and handshake.exception() is None:
-            await self._end(handshake.result())
 
     async def _reserve(self, key: SessionKey, *, takes_idle: bool) -> LegacySession | None:
         """Make room for one more session: end an idle one of another key, or wait.
@@ -303,7 +287,5 @@ class SessionPool:
                 idle.remove(session)
             if not idle:
                 del self._idle[session.key]
-        retiring = self._background.run(self._end(session))
-        self._retiring.add(retiring)
-        retiring.add_done_callback(self._retiring.discard)
+        self._retirement.retire(session)
         self._turns.give()

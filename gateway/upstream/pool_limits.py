@@ -8,6 +8,9 @@ from gateway.errors import UpstreamError
 Reuse: TypeAlias = Literal["pooled", "sticky", "none"]
 
 _FULL_RETRY_S: Final = 2
+_SPENT_S: Final = 30.0
+"""How long one is left to the server whose call has ended: should this process die before the client has the result,
+another one may yet ask the server for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,10 @@ class PoolLimits:
     idle_s: float = 300.0
     wait_s: float = 10.0
     is_scarce: bool = False
+
+    def idle_for_s(self, *, is_spent: bool) -> float:
+        """Seconds for which a session may be idle; one that is spent is there for nobody but who missed its result."""
+        return min(self.idle_s, _SPENT_S) if is_spent else self.idle_s
 
 
 def no_room(upstream: str, limits: PoolLimits) -> UpstreamError:
