@@ -22,8 +22,9 @@ from gateway.errors import GatewayError, UpstreamError
 from gateway.translate import discovery
 from gateway.translate.requests import to_legacy_request
 from gateway.upstream.background import Background
+from gateway.upstream.client_leg import Ending
 from gateway.upstream.client_stream import ClientStream
-from gateway.upstream.legacy_call import Ending, LegacyCall
+from gateway.upstream.legacy_call import LegacyCall
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_results import LegacyResults
 from gateway.upstream.legacy_rounds import LegacyRounds

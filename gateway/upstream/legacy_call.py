@@ -9,7 +9,7 @@ when the server asks something: `begin` and `answer` then wait for the end of on
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final
 
 from gateway.core.exchange import Exchange
 from gateway.core.exchange_events import (
@@ -34,11 +34,11 @@ from gateway.core.exchange_events import (
     TimedOut,
 )
 from gateway.core.incoming import Changed, Incoming, Pinged, split
-from gateway.core.recovery import RecoveryPoint
 from gateway.errors import GatewayError, UpstreamError
 from gateway.upstream.aside import Aside
 from gateway.upstream.background import Background
 from gateway.upstream.call_clock import CallClock, CallLimits, QuietTime
+from gateway.upstream.client_leg import ClientLeg, Ending
 from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.faults import nonsense
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
@@ -47,9 +47,6 @@ from gateway.upstream.refusal import UpstreamRefused
 from gateway.upstream.resumption import Resumption
 from gateway.upstream.transport import Answer
 from gateway.wire.jsonrpc import Json, JsonObject
-
-Ending: TypeAlias = RequireInput | Complete | Fail
-"""How one leg of a call ends for the client."""
 
 LINGER_S: Final = 0.02
 """How long a result waits for logs and progress that travel on another stream than itself."""
@@ -80,19 +77,15 @@ class LegacyCall:
         self.exchange = exchange
         self._message = message
         self.holds_session = True
+        self.resumption = Resumption(session)
         self._background = background
         self._release = release
-        self._loop = asyncio.get_running_loop()
-        self._client: ClientStream | None = None
-        self._wants_notifications = False
-        self._ending: Ending | None = None
-        self._leg_ended: asyncio.Future[Ending] | None = None
+        self._leg = ClientLeg()
         self._limits = limits
         self._clock = CallClock(limits)
         self._quiet: QuietTime | None = None
         self._has_responded = False
         self._was_notified = False
-        self._resumption = Resumption(session)
         self._running: asyncio.Task[None] | None = None
 
     # Most calls do without these, and without the cycles of references that they make.
@@ -114,18 +107,18 @@ class LegacyCall:
             SessionExpired: nothing was executed; make the call on another session.
             UpstreamRefused: 401 or 403.
         """
-        self._enter(leg, client)
+        self._leg.enter(leg, client)
         await self._run()
-        ending, self._ending = self._ending, None  # a call is part of a cycle: what it ended with may be large
+        ending = self._leg.take()
         assert ending is not None  # noqa: S101 -- an exchange that closes says how
         return ending
 
     async def begin(self, leg: Leg, client: ClientStream) -> Ending:
         """Start the call in a task of its own, and wait for the end of the first leg. Raises like `run`."""
-        self._enter(leg, client)
-        self._leg_ended = self._loop.create_future()
+        self._leg.enter(leg, client)
+        leg_ended = self._leg.ended()
         self._running = self._background.run(self._run_detached())
-        return await self._until_leg_ends(self._leg_ended)
+        return await self._until_leg_ends(leg_ended)
 
     async def answer(self, leg: Leg, client: ClientStream, on_posted: Callable[[], Awaitable[None]]) -> Ending:
         """Go on with the answers of a retry, already checked and claimed, and wait for the end of this leg.
@@ -135,10 +128,9 @@ class LegacyCall:
             client: where notifications go.
             on_posted: called when the server has taken the answers.
         """
-        self._enter(leg, client)
-        self._leg_ended = self._loop.create_future()
+        self._leg.enter(leg, client)
         self._clock.resume()
-        return await self._until_leg_ends(self._go_on(Answered(leg), self._leg_ended, on_posted))
+        return await self._until_leg_ends(self._go_on(Answered(leg), self._leg.ended(), on_posted))
 
     async def _go_on(
         self, answered: Answered, leg_ended: asyncio.Future[Ending], on_posted: Callable[[], Awaitable[None]]
@@ -154,19 +146,6 @@ class LegacyCall:
         if await self._outbox.delivered():
             await on_posted()
 
-    @property
-    def recovery_point(self) -> RecoveryPoint:
-        """Where the call stands now that it is suspended, for another process."""
-        return RecoveryPoint(
-            request_id=self.exchange.request_id,
-            session_id=self.session.id,
-            version=self.session.negotiated.version,
-            server_info=self.session.negotiated.server_info,
-            event_id=self._resumption.heard_id,
-            retry_ms=self._resumption.retry_ms,
-            standing=self.exchange.standing,
-        )
-
     async def drop(self, error: GatewayError) -> None:
         """Let go of the call and of its session without a word to the server: another replica goes on with both.
 
@@ -176,7 +155,7 @@ class LegacyCall:
         if self.holds_session or self.session.is_spent:
             self.session.is_dead = self.session.is_forgotten = True
         await self._on(Overtaken(error))
-        self._fail_leg(error)
+        self._leg.fail(error)
         if self._running is not None:
             self._running.cancel()
 
@@ -184,10 +163,6 @@ class LegacyCall:
         """Nobody will answer: tell the server, wait until it has heard, and let go of the session."""
         self._take_in(Expired())
         await self._outbox.emptied()
-
-    def _enter(self, leg: Leg, client: ClientStream) -> None:
-        self._client = client
-        self._wants_notifications = leg.progress_token is not None or leg.log_level is not None
 
     async def _until_leg_ends(self, leg_end: Awaitable[Ending]) -> Ending:
         try:
@@ -198,11 +173,11 @@ class LegacyCall:
                 self._take_in(Expired())
             self._client_left()
             raise
-        self._leg_ended = self._ending = None  # as in `run`
+        self._leg.take()
         return ending
 
     def _client_left(self) -> None:
-        self._client = None
+        self._leg.client = None
         if not self.exchange.awaits_client:
             self._take_in(ClientLeft())
 
@@ -213,18 +188,11 @@ class LegacyCall:
         try:
             await self._run()
         except (SessionExpired, UpstreamRefused) as error:
-            self._fail_leg(error)
+            self._leg.fail(error)
         except Exception as error:
-            if not self._fail_leg(error):
-                self._take_in(Broke(resumable=False, error=self._resumption.unfinished()))
+            if not self._leg.fail(error):
+                self._take_in(Broke(resumable=False, error=self.resumption.unfinished()))
                 raise
-
-    def _fail_leg(self, error: Exception) -> bool:
-        """Raise an error where the client waits; False if it waits no more."""
-        if self._leg_ended is None or self._leg_ended.done():
-            return False
-        self._leg_ended.set_exception(error)
-        return True
 
     async def _run(self) -> None:
         try:
@@ -276,10 +244,10 @@ class LegacyCall:
 
     async def _read(self, stream: Answer) -> UpstreamError | None:
         """Read a stream to the response or to its end; say how it broke, if it did not end in order."""
-        self._resumption.follow(stream)
+        self.resumption.follow(stream)
         try:
             async for event in stream.events():
-                is_repeated = self._resumption.has_seen(event)
+                is_repeated = self.resumption.has_seen(event)
                 for message in split(self.session.decode(event.data)):
                     await self._hear(message, is_repeated=is_repeated)
                 if self._has_responded or self.exchange.is_closed:
@@ -289,7 +257,7 @@ class LegacyCall:
                 raise
             return error
         finally:
-            self._resumption.note(stream)
+            self.resumption.note(stream)
             if self._has_responded:
                 stream.finish()
             else:
@@ -299,18 +267,18 @@ class LegacyCall:
     async def _pick_up(self, broke: UpstreamError | None) -> Answer | None:
         """After a stream ended without the response: wait until it may be picked up, and do so."""
         while True:
-            error = broke or self._resumption.unfinished()
-            await self._on(Broke(self._resumption.is_possible, error))
-            if self.exchange.is_closed or not self._resumption.is_possible:
+            error = broke or self.resumption.unfinished()
+            await self._on(Broke(self.resumption.is_possible, error))
+            if self.exchange.is_closed or not self.resumption.is_possible:
                 return None
-            await self._resumption.wanted.wait()
-            stream = await self._resumption.open()
+            await self.resumption.wanted.wait()
+            stream = await self.resumption.open()
             if stream is not None:
                 return stream
 
     async def _hear(self, message: Json, *, is_repeated: bool = False) -> None:
         """Take a message from the call's own stream; a notification only once, whatever a resumed stream repeats."""
-        is_own_stream = not self._resumption.has_begun
+        is_own_stream = not self.resumption.has_begun
         incoming = self.session.hearing.sort(message, self.exchange.request_id, is_own_stream=is_own_stream)
         if isinstance(incoming, Responded):
             await self._linger()
@@ -344,7 +312,7 @@ class LegacyCall:
     async def _linger(self) -> None:
         """Give notifications on the GET stream, which are not ordered with the result, a moment to arrive."""
         listener = self.session.listener
-        if not self._wants_notifications or listener is None or not listener.is_open:
+        if not self._leg.wants_notifications or listener is None or not listener.is_open:
             return
         if self.session.hears_notifications or not self._was_notified:
             self._touch()
@@ -377,29 +345,24 @@ class LegacyCall:
             case Gather():
                 self._gather()
             case Resume():
-                self._resumption.wanted.set()
-            case RequireInput() | Complete() | Fail():
-                self._end_leg(command)
+                self.resumption.wanted.set()
+            case RequireInput():
+                self._clock.pause()
+                self._leg.end(command)
+            case Complete() | Fail():
+                self._leg.end(command)
             case Post():
                 pass  # sent together, in order
 
     async def _relay(self, notification: JsonObject) -> None:
-        if self._client is not None:
+        if (client := self._leg.client) is not None:
             self._clock.wait_for_client()
-            await self._client.notify(notification)
+            await client.notify(notification)
             self._touch()
 
     async def _break_off(self, error: UpstreamError) -> None:
         """The server cannot be told what it must know."""
         await self._on(Broke(resumable=False, error=error))
-
-    def _end_leg(self, ending: Ending) -> None:
-        self._client = None
-        self._ending = ending
-        if isinstance(ending, RequireInput):
-            self._clock.pause()
-        if self._leg_ended is not None and not self._leg_ended.done():
-            self._leg_ended.set_result(ending)
 
     def _stop_reading(self) -> None:
         """There is nothing more to hear: `_run` need not wait for the server any longer."""

@@ -22,7 +22,7 @@ from gateway.translate.capabilities import merge, missing_for
 from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.legacy_call import LegacyCall
 from gateway.upstream.round_directory import RoundDirectory
-from gateway.upstream.suspended import SuspendedCall, UrlRound
+from gateway.upstream.suspended import SuspendedCall, UrlRound, point_of
 from gateway.wire import methods
 from gateway.wire.jsonrpc import JsonObject
 
@@ -81,7 +81,7 @@ class LegacyRounds:
 
     def _provide(self, call: LegacyCall) -> Provision:
         """Provide for the death of this replica."""
-        point, recorded = call.recovery_point, call.exchange.recorded
+        point, recorded = point_of(call), call.exchange.recorded
         if point.session_id is not None and self._is_tied(point.session_id):
             point = point.tied()
         return provide(point, None if recorded is None else recorded.to_members(), resumes=self._resumes)

@@ -12,8 +12,9 @@ from gateway.core.exchange_events import Answered, Asked, Command, Event, Leg, R
 from gateway.core.recovery import RecoveryPoint
 from gateway.upstream.background import Background
 from gateway.upstream.call_clock import CallLimits
+from gateway.upstream.client_leg import Ending
 from gateway.upstream.client_stream import ClientStream
-from gateway.upstream.legacy_call import Ending, LegacyCall
+from gateway.upstream.legacy_call import LegacyCall
 from gateway.upstream.legacy_session import LegacySession
 
 HEARING_S: Final = 1.0
@@ -43,13 +44,13 @@ class RecoveredCall(LegacyCall):
     ) -> None:
         super().__init__(session, exchange, {}, limits, background, release)
         exchange.restore(point.standing)
-        self._resumption.start_at(point.event_id, point.retry_ms)
+        self.resumption.start_at(point.event_id, point.retry_ms)
         self._has_news = asyncio.Event()
 
     @property
     def has_picked_up(self) -> bool:
         """Whether there was anything on a stream of the server that was picked up."""
-        return self._resumption.has_heard
+        return self.resumption.has_heard
 
     async def recover(
         self, leg: Leg, client: ClientStream, on_posted: Callable[[], Awaitable[None]], *, is_posted: bool | None
@@ -63,11 +64,11 @@ class RecoveredCall(LegacyCall):
             is_posted: whether it had taken them before. None: nobody knows; if it has, it may well have gone on since,
                 so its stream is heard first, for `HEARING_S`.
         """
-        self._enter(leg, client)
-        self._leg_ended = self._loop.create_future()
+        self._leg.enter(leg, client)
+        leg_ended = self._leg.ended()
         self._clock.pause()
         self._running = self._background.run(self._run_detached())
-        return await self._until_leg_ends(self._recover(leg, self._leg_ended, on_posted, is_posted))
+        return await self._until_leg_ends(self._recover(leg, leg_ended, on_posted, is_posted))
 
     async def _recover(
         self,
@@ -85,9 +86,9 @@ class RecoveredCall(LegacyCall):
 
     async def _has_gone_on(self) -> bool:
         """Whether the server has gone on since it asked what is open: it answered the call, asked more, or is gone."""
-        self._resumption.wanted.set()
+        self.resumption.wanted.set()
         try:
-            async with asyncio.timeout(self._resumption.pause_s + HEARING_S):
+            async with asyncio.timeout(self.resumption.pause_s + HEARING_S):
                 await self._has_news.wait()
         except TimeoutError:
             return False

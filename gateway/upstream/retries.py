@@ -17,8 +17,9 @@ from gateway.core.principal import Caller
 from gateway.core.recorded import Recorded
 from gateway.core.recovery import RecoveryPoint, to_pages
 from gateway.core.request_state import RequestState
+from gateway.upstream.client_leg import Ending
 from gateway.upstream.client_stream import ClientStream
-from gateway.upstream.legacy_call import Ending, LegacyCall
+from gateway.upstream.legacy_call import LegacyCall
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_results import LegacyResults
 from gateway.upstream.legacy_rounds import LegacyRounds

@@ -5,8 +5,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.core.questions import Question
+from gateway.core.recovery import RecoveryPoint
 from gateway.errors import GatewayError
 from gateway.upstream.legacy_call import LegacyCall
+
+
+def point_of(call: LegacyCall) -> RecoveryPoint:
+    """Where a call stands that is suspended, for another process."""
+    session, exchange = call.session, call.exchange
+    return RecoveryPoint(
+        request_id=exchange.request_id,
+        session_id=session.id,
+        version=session.negotiated.version,
+        server_info=session.negotiated.server_info,
+        event_id=call.resumption.heard_id,
+        retry_ms=call.resumption.retry_ms,
+        standing=exchange.standing,
+    )
 
 
 @dataclass(slots=True)

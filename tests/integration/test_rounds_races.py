@@ -257,7 +257,7 @@ def _on_leg_end(stage: Stage, act: Callable[[], object]) -> None:
     run = stage.background.run
 
     def watched(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        leg_ended = stage.call._leg_ended
+        leg_ended = stage.call._leg._ended
         if leg_ended is not None and not leg_ended.done():
             leg_ended.add_done_callback(lambda _done: act())
             stage.background.run = run  # type: ignore[method-assign]
