@@ -1,6 +1,5 @@
-"""Drives one exchange on a legacy session: turns what arrives into events, and carries out the commands.
+"""One call on a legacy session: the legs in which its clients wait for it, and its conversation with the server.
 
-Rule: everything that is decided is decided in `core.exchange`; here is only the doing, and the clock.
 Strategy: `_run` sends the call and reads the server's stream to the end. On a session that is shared by calls it runs
 inside the client's own request. On an exclusive one it is a task of its own, since it outlives the client's request
 when the server asks something: `begin` and `answer` then wait for the end of one leg each.
@@ -16,36 +15,26 @@ from gateway.core.exchange_events import (
     Answered,
     Broke,
     ClientLeft,
-    Command,
-    Complete,
-    Event,
     Expired,
-    Fail,
-    Gather,
     Leg,
     Notified,
     Overtaken,
-    Post,
-    Quieted,
-    Relay,
-    RequireInput,
     Responded,
-    Resume,
     TimedOut,
 )
-from gateway.core.incoming import Changed, Incoming, Pinged, split
+from gateway.core.incoming import Changed, Incoming, Pinged
 from gateway.errors import GatewayError, UpstreamError
 from gateway.upstream.aside import Aside
 from gateway.upstream.background import Background
-from gateway.upstream.call_clock import CallClock, CallLimits, QuietTime
+from gateway.upstream.call_clock import CallLimits
+from gateway.upstream.call_driver import CallDriver
 from gateway.upstream.client_leg import ClientLeg, Ending
 from gateway.upstream.client_stream import ClientStream
 from gateway.upstream.faults import nonsense
 from gateway.upstream.legacy_session import LegacySession, SessionExpired
-from gateway.upstream.outbox import Outbox
+from gateway.upstream.reading import Reading
 from gateway.upstream.refusal import UpstreamRefused
 from gateway.upstream.resumption import Resumption
-from gateway.upstream.transport import Answer
 from gateway.wire.jsonrpc import Json, JsonObject
 
 LINGER_S: Final = 0.02
@@ -81,21 +70,13 @@ class LegacyCall:
         self._background = background
         self._release = release
         self._leg = ClientLeg()
-        self._limits = limits
-        self._clock = CallClock(limits)
-        self._quiet: QuietTime | None = None
-        self._has_responded = False
+        self._driver = CallDriver(session, exchange, self._leg, self.resumption, limits, background)
         self._was_notified = False
         self._running: asyncio.Task[None] | None = None
 
-    # Most calls do without these, and without the cycles of references that they make.
-
-    @cached_property
-    def _outbox(self) -> Outbox:
-        return Outbox(self.session, self._limits.timeout_s, self._background, self._break_off)
-
     @cached_property
     def _aside(self) -> Aside:
+        """Most calls do without, and without the cycle of references that it makes."""
         return Aside(self._take, self._background)
 
     # --- the legs of a call ---
@@ -129,21 +110,20 @@ class LegacyCall:
             on_posted: called when the server has taken the answers.
         """
         self._leg.enter(leg, client)
-        self._clock.resume()
+        self._driver.clock.resume()
         return await self._until_leg_ends(self._go_on(Answered(leg), self._leg.ended(), on_posted))
 
     async def _go_on(
         self, answered: Answered, leg_ended: asyncio.Future[Ending], on_posted: Callable[[], Awaitable[None]]
     ) -> Ending:
-        for command in self._take_in(answered):
-            await self._do(command)
+        await self._driver.on(answered)
         if not (answered.is_delivered or self.exchange.is_closed):
             self._background.run(self._tell_posted(on_posted))
-        self._touch()
+        self._driver.touch()
         return await leg_ended
 
     async def _tell_posted(self, on_posted: Callable[[], Awaitable[None]]) -> None:
-        if await self._outbox.delivered():
+        if await self._driver.outbox.delivered():
             await on_posted()
 
     async def drop(self, error: GatewayError) -> None:
@@ -154,15 +134,15 @@ class LegacyCall:
         """
         if self.holds_session or self.session.is_spent:
             self.session.is_dead = self.session.is_forgotten = True
-        await self._on(Overtaken(error))
+        await self._driver.on(Overtaken(error))
         self._leg.fail(error)
         if self._running is not None:
             self._running.cancel()
 
     async def expire(self) -> None:
         """Nobody will answer: tell the server, wait until it has heard, and let go of the session."""
-        self._take_in(Expired())
-        await self._outbox.emptied()
+        self._driver.take_in(Expired())
+        await self._driver.outbox.emptied()
 
     async def _until_leg_ends(self, leg_end: Awaitable[Ending]) -> Ending:
         try:
@@ -170,7 +150,7 @@ class LegacyCall:
         except asyncio.CancelledError:
             if self.exchange.awaits_client:
                 # It left in the very moment in which its questions were ready: nobody has the token to come back with.
-                self._take_in(Expired())
+                self._driver.take_in(Expired())
             self._client_left()
             raise
         self._leg.take()
@@ -179,7 +159,7 @@ class LegacyCall:
     def _client_left(self) -> None:
         self._leg.client = None
         if not self.exchange.awaits_client:
-            self._take_in(ClientLeft())
+            self._driver.take_in(ClientLeft())
 
     # --- the conversation with the server ---
 
@@ -191,90 +171,51 @@ class LegacyCall:
             self._leg.fail(error)
         except Exception as error:
             if not self._leg.fail(error):
-                self._take_in(Broke(resumable=False, error=self.resumption.unfinished()))
+                self._driver.take_in(Broke(resumable=False, error=self.resumption.unfinished()))
                 raise
 
     async def _run(self) -> None:
         try:
-            with self._clock:
+            with self._driver.clock:
                 await self._converse()
         except TimeoutError:
             if not (self.exchange.is_closed or self.exchange.awaits_client):
-                await self._on(TimedOut(self._clock.complaint(self.session.name)))
+                await self._driver.on(TimedOut(self._driver.clock.complaint(self.session.name)))
         except UpstreamError as error:
-            await self._on(Broke(resumable=False, error=error))
+            await self._driver.on(Broke(resumable=False, error=error))
         except asyncio.CancelledError:
             self._client_left()
             raise
         finally:
-            self._end_gathering()
+            self._driver.end_gathering()
             self.holds_session = False
-            self.session.is_suspect |= not self._has_responded
-            if self._has_responded or self._outbox.is_empty:
-                self._release(self, self._has_responded)
+            self.session.is_suspect |= not self._driver.has_responded
+            if self._driver.has_responded or self._driver.outbox.is_empty:
+                self._release(self, self._driver.has_responded)
             else:
                 self._background.run(self._release_after_posts())
 
     async def _release_after_posts(self) -> None:
         """The session of a call that was cut short will be ended: not before the server has heard why."""
-        await self._outbox.emptied()
+        await self._driver.outbox.emptied()
         self._release(self, False)
 
     async def _converse(self) -> None:
         answer = await self.session.request(self._take_message())
         if isinstance(answer, dict):
             await self._hear(answer)
-            if not self._has_responded and not self.exchange.is_closed:
+            if not self._driver.is_done:
                 raise nonsense(self.session.name, "answered some other request than the one that was sent")
             return
-        await self._read_on(answer)
+        await self._reading().read(answer)
 
-    async def _read_on(self, stream: Answer | None) -> None:
-        """Read the call's streams, one after the other, to the response."""
-        while stream is not None:
-            broke = await self._read(stream)
-            if self._has_responded or self.exchange.is_closed:
-                return
-            stream = await self._pick_up(broke)
+    def _reading(self) -> Reading:
+        return Reading(self.session, self._driver, self.resumption, self._hear)
 
     def _take_message(self) -> JsonObject:
         """The request, which is sent once: a suspended call must not hold on to arguments of megabytes."""
         message, self._message = self._message, {}
         return message
-
-    async def _read(self, stream: Answer) -> UpstreamError | None:
-        """Read a stream to the response or to its end; say how it broke, if it did not end in order."""
-        self.resumption.follow(stream)
-        try:
-            async for event in stream.events():
-                is_repeated = self.resumption.has_seen(event)
-                for message in split(self.session.decode(event.data)):
-                    await self._hear(message, is_repeated=is_repeated)
-                if self._has_responded or self.exchange.is_closed:
-                    return None
-        except UpstreamError as error:
-            if error.reason != "outcome_unknown":
-                raise
-            return error
-        finally:
-            self.resumption.note(stream)
-            if self._has_responded:
-                stream.finish()
-            else:
-                stream.close()
-        return None
-
-    async def _pick_up(self, broke: UpstreamError | None) -> Answer | None:
-        """After a stream ended without the response: wait until it may be picked up, and do so."""
-        while True:
-            error = broke or self.resumption.unfinished()
-            await self._on(Broke(self.resumption.is_possible, error))
-            if self.exchange.is_closed or not self.resumption.is_possible:
-                return None
-            await self.resumption.wanted.wait()
-            stream = await self.resumption.open()
-            if stream is not None:
-                return stream
 
     async def _hear(self, message: Json, *, is_repeated: bool = False) -> None:
         """Take a message from the call's own stream; a notification only once, whatever a resumed stream repeats."""
@@ -282,17 +223,15 @@ class LegacyCall:
         incoming = self.session.hearing.sort(message, self.exchange.request_id, is_own_stream=is_own_stream)
         if isinstance(incoming, Responded):
             await self._linger()
-            self._has_responded = True
-            for command in self._take_in(incoming, is_reader=True):
-                await self._do(command)
+            await self._driver.carry_out(self._driver.take_in(incoming, is_reader=True))
             return
-        self._touch()
+        self._driver.touch()
         if incoming is not None and not (is_repeated and isinstance(incoming, Notified)):
             await self._take(incoming)
 
     async def hear_aside(self, incoming: Incoming) -> None:
         """Take a message that came on the session's GET stream while this call holds the session."""
-        self._touch()
+        self._driver.touch()
         if self.session.is_exclusive or not isinstance(incoming, Notified):
             await self._take(incoming)
         else:
@@ -303,11 +242,10 @@ class LegacyCall:
             return
         if isinstance(incoming, Responded):
             await self._linger()
-            self._has_responded = True
         else:
             self._was_notified = True
-        await self._on(incoming)
-        await self._outbox.has_room()  # a flood of questions is answered at the pace at which answers are taken
+        await self._driver.on(incoming)
+        await self._driver.outbox.has_room()  # a flood of questions is answered at the pace at which answers are taken
 
     async def _linger(self) -> None:
         """Give notifications on the GET stream, which are not ordered with the result, a moment to arrive."""
@@ -315,73 +253,5 @@ class LegacyCall:
         if not self._leg.wants_notifications or listener is None or not listener.is_open:
             return
         if self.session.hears_notifications or not self._was_notified:
-            self._touch()
+            self._driver.touch()
             await asyncio.sleep(LINGER_S)
-
-    # --- events and commands ---
-
-    async def _on(self, event: Event) -> None:
-        for command in self._take_in(event):
-            await self._do(command)
-
-    def _take_in(self, event: Event, *, is_reader: bool = False) -> list[Command]:
-        """Let the exchange decide, and send at once what the server is to hear; the rest is left to do.
-
-        Args:
-            is_reader: whether this is the reading of the call's stream itself, which knows when to stop.
-        """
-        commands = self.exchange.receive(event)
-        posts = [command for command in commands if isinstance(command, Post)]
-        if posts:
-            self._outbox.send(posts)
-        if (self.exchange.is_closed or self._has_responded) and not is_reader:
-            self._stop_reading()
-        return commands
-
-    async def _do(self, command: Command) -> None:
-        match command:
-            case Relay():
-                await self._relay(command.notification)
-            case Gather():
-                self._gather()
-            case Resume():
-                self.resumption.wanted.set()
-            case RequireInput():
-                self._clock.pause()
-                self._leg.end(command)
-            case Complete() | Fail():
-                self._leg.end(command)
-            case Post():
-                pass  # sent together, in order
-
-    async def _relay(self, notification: JsonObject) -> None:
-        if (client := self._leg.client) is not None:
-            self._clock.wait_for_client()
-            await client.notify(notification)
-            self._touch()
-
-    async def _break_off(self, error: UpstreamError) -> None:
-        """The server cannot be told what it must know."""
-        await self._on(Broke(resumable=False, error=error))
-
-    def _stop_reading(self) -> None:
-        """There is nothing more to hear: `_run` need not wait for the server any longer."""
-        self._end_gathering()
-        self._clock.stop()
-
-    def _touch(self) -> None:
-        """The server gave a sign of life."""
-        if not (self.exchange.awaits_client or self.exchange.is_closed):
-            self._clock.touch()
-
-    def _gather(self) -> None:
-        if self._quiet is None:
-            self._quiet = QuietTime(self._limits, self._end_quiet)
-        self._quiet.start()
-
-    def _end_gathering(self) -> None:
-        if self._quiet is not None:
-            self._quiet.cancel()
-
-    def _end_quiet(self) -> None:
-        self._background.run(self._on(Quieted()))

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from gateway.core.exchange import Exchange
-from gateway.core.exchange_events import Answered, Asked, Command, Event, Leg, Responded
+from gateway.core.exchange_events import Answered, Asked, Event, Leg, Responded
 from gateway.core.recovery import RecoveryPoint
 from gateway.upstream.background import Background
 from gateway.upstream.call_clock import CallLimits
@@ -46,6 +46,7 @@ class RecoveredCall(LegacyCall):
         exchange.restore(point.standing)
         self.resumption.start_at(point.event_id, point.retry_ms)
         self._has_news = asyncio.Event()
+        self._driver.watch = self._note_news
 
     @property
     def has_picked_up(self) -> bool:
@@ -66,7 +67,7 @@ class RecoveredCall(LegacyCall):
         """
         self._leg.enter(leg, client)
         leg_ended = self._leg.ended()
-        self._clock.pause()
+        self._driver.clock.pause()
         self._running = self._background.run(self._run_detached())
         return await self._until_leg_ends(self._recover(leg, leg_ended, on_posted, is_posted))
 
@@ -81,7 +82,7 @@ class RecoveredCall(LegacyCall):
             is_posted = await self._has_gone_on()
         if leg_ended.done():
             return leg_ended.result()
-        self._clock.resume()
+        self._driver.clock.resume()
         return await self._go_on(Answered(leg, is_delivered=is_posted), leg_ended, on_posted)
 
     async def _has_gone_on(self) -> bool:
@@ -101,10 +102,9 @@ class RecoveredCall(LegacyCall):
             self._has_news.set()
 
     async def _converse(self) -> None:
-        await self._read_on(await self._pick_up(None))
+        await self._reading().go_on()
 
-    def _take_in(self, event: Event, *, is_reader: bool = False) -> list[Command]:
+    def _note_news(self, event: Event) -> None:
         """Take note of what shows that the server has gone on; it may report progress and logs while it waits."""
         if isinstance(event, Responded) or (isinstance(event, Asked) and not self.exchange.has_seen(event)):
             self._has_news.set()
-        return super()._take_in(event, is_reader=is_reader)
