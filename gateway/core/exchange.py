@@ -6,9 +6,9 @@ that says `impossible` is a promise of the shell that drives the exchange, and i
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
+from gateway.core.answers import Answers
 from gateway.core.exchange_events import (
     Answered,
     Asked,
@@ -32,13 +32,13 @@ from gateway.core.exchange_events import (
     Withdrew,
 )
 from gateway.core.notices import Notices
-from gateway.core.questions import Question, Questions, refusal, undeclared
+from gateway.core.questions import Questions, refusal, undeclared
 from gateway.core.recorded import Recorded
 from gateway.core.recovery import Standing
 from gateway.core.request_state import lost
 from gateway.core.transitions import HANDLERS, State
 from gateway.errors import GatewayError
-from gateway.translate.capabilities import merge, missing_for
+from gateway.translate.capabilities import merge
 from gateway.wire import methods
 from gateway.wire.jsonrpc import Json, JsonObject, notification
 
@@ -71,9 +71,9 @@ class Exchange:
         self.request_id = request_id
         self.rounds = 0
         self.recorded = recorded
-        self._leg = leg
         self._unanswerable = unanswerable
         self._questions = Questions(names)
+        self._answers = Answers(self._questions, leg, recorded)
         self._missing: JsonObject = {}
         self._notices = Notices(request_id, leg)
         self._detached = False
@@ -99,13 +99,13 @@ class Exchange:
     def standing(self) -> Standing:
         """Where the call stands now that it is suspended, for another process."""
         questions = self._questions
-        return Standing(questions.open, questions.past_names, questions.past_ids, self._ahead(), self.rounds)
+        return Standing(questions.open, questions.past_names, questions.past_ids, self._answers.ahead(), self.rounds)
 
     def restore(self, standing: Standing) -> None:
         """Stand where another process left the call: suspended, with its questions open."""
         self.state = State.SUSPENDED
         self.rounds = standing.rounds
-        self._leg = replace(self._leg, answers=standing.ahead)
+        self._answers.restore(standing.ahead)
         self._questions.restore(standing.questions, standing.past_names, standing.past_ids)
 
     def has_seen(self, question: Asked) -> bool:
@@ -138,10 +138,8 @@ class Exchange:
     def _consider(self, event: Asked) -> list[Command]:
         """A question while the client is there: refuse it, answer it from what was sent ahead, or gather it."""
         message = event.message
-        if self._questions.has_seen(message):
-            return []
-        if fault := self._questions.fault_of(message):
-            return [fault]
+        if (said := self._screen(message)) is not None:
+            return said
         if missing := self._missing_for(message):
             self._missing = merge([self._missing, missing]) or {}
             self.state = State.GATHERING
@@ -150,7 +148,7 @@ class Exchange:
             return [*self._abandon("no session"), Fail(self._unanswerable)]
         if self.method not in methods.ASKING:
             return [refusal(message, f"During {self.method} the client cannot be asked")]
-        if ahead := self._answer_ahead(self._questions.add(message)):
+        if ahead := self._answers.answer_ahead(self._questions.add(message)):
             return [ahead]
         self.state = State.GATHERING
         return [Gather()]
@@ -158,13 +156,11 @@ class Exchange:
     def _keep(self, event: Asked) -> list[Command]:
         """A question while the client is away: it becomes part of the next round."""
         message = event.message
-        if self._questions.has_seen(message):
-            return []
-        if fault := self._questions.fault_of(message):
-            return [fault]
+        if (said := self._screen(message)) is not None:
+            return said
         if self._missing_for(message):
             return [refusal(message, "The client does not support this")]
-        ahead = self._answer_ahead(self._questions.add(message))
+        ahead = self._answers.answer_ahead(self._questions.add(message))
         return [] if ahead is None else [ahead]
 
     def _turn_down(self, event: Asked) -> list[Command]:
@@ -212,9 +208,7 @@ class Exchange:
         return self._ask()
 
     def _take_answers(self, event: Answered) -> list[Command]:
-        self._leg = replace(event.leg, answers={**self._ahead(), **event.leg.answers})
-        given = self._questions.close_answered(event.leg.answers)
-        posts = [self._answered(question, event.leg.answers[question.name]) for question in given]
+        posts = self._answers.take(event.leg)
         commands: list[Command] = [*self._notices.begin(event.leg), *(() if event.is_delivered else posts)]
         if self._questions:
             self._missing = self._questions.missing_for(event.leg.capabilities)
@@ -257,33 +251,21 @@ class Exchange:
 
     # --- what the transitions share ---
 
+    def _screen(self, message: JsonObject) -> list[Command] | None:
+        """What to do about a request of the server that is no new question; None if it is one."""
+        if self._questions.has_seen(message):
+            return []
+        fault = self._questions.fault_of(message)
+        return None if fault is None else [fault]
+
     def _missing_for(self, message: JsonObject) -> JsonObject | None:
         if self.method not in methods.ASKING:
             return None
-        return missing_for(message["method"], message.get("params"), self._leg.capabilities)
-
-    def _answer_ahead(self, question: Question) -> Post | None:
-        """The answer that the client gave when the call was made before, or sent before it was asked, if it fits."""
-        answer = None if self.recorded is None else self.recorded.answer_to(question)
-        if answer is None:
-            answer = self._leg.answers.get(question.name)
-        if answer is None or not question.accepts(answer):
-            return None
-        self._questions.close(question)
-        return self._answered(question, answer)
-
-    def _answered(self, question: Question, answer: JsonObject) -> Post:
-        if self.recorded is not None:
-            self.recorded.note(question, answer)
-        return question.answered(answer)
-
-    def _ahead(self) -> Mapping[str, JsonObject]:
-        """The answers that wait for their questions through all rounds, within bounds."""
-        return self._questions.still_ahead(self._leg.answers)
+        return self._answers.missing_for(message)
 
     def _ask(self) -> list[Command]:
         self.state = State.SUSPENDED
-        self._leg = replace(self._leg, answers=self._ahead())
+        self._answers.hold()
         self.rounds += 1
         return [RequireInput(self._questions.to_input_requests())]
 

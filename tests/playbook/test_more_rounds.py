@@ -217,4 +217,4 @@ def test_of_answers_that_nobody_asked_for_a_suspended_call_keeps_little() -> Non
     for number in range(3):
         book = book >> Answered(leg({f"junk{number}": {"text": "x" * 30_000}})) << inputs(elicitation_1=A_FORM)
     assert book
-    assert len(str(exchange._leg.answers)) < MAX_AHEAD_BYTES
+    assert len(str(exchange._answers._leg.answers)) < MAX_AHEAD_BYTES
