@@ -3,9 +3,8 @@
 Rule: a call is gone on with by whoever has claimed its round, and made again only where the operator vouches for it.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Protocol
 
 import structlog
 
@@ -17,9 +16,8 @@ from gateway.core.principal import Caller
 from gateway.core.recorded import Recorded
 from gateway.core.recovery import RecoveryPoint, to_pages
 from gateway.core.request_state import RequestState
-from gateway.upstream.client_leg import Ending
 from gateway.upstream.client_stream import ClientStream
-from gateway.upstream.legacy_call import LegacyCall
+from gateway.upstream.legacy_calls import LegacyCalls
 from gateway.upstream.legacy_options import LegacyOptions
 from gateway.upstream.legacy_results import LegacyResults
 from gateway.upstream.legacy_rounds import LegacyRounds
@@ -29,23 +27,6 @@ from gateway.upstream.suspended import SuspendedCall, UrlRound
 from gateway.wire.jsonrpc import JsonObject
 
 log = structlog.get_logger()
-
-Conclude = Callable[[LegacyCall, Ending, InboundRequest, Caller], Outcome]
-"""Says how a leg ended, in modern terms."""
-
-
-class MakeCall(Protocol):
-    """Makes a call from the start."""
-
-    def __call__(
-        self,
-        request: InboundRequest,
-        leg: Leg,
-        caller: Caller,
-        client: ClientStream,
-        recorded: Recorded | None = None,
-    ) -> Awaitable[Outcome]:
-        """See `LegacyUpstream`."""
 
 
 class Retries:
@@ -58,8 +39,7 @@ class Retries:
         sessions: its sessions.
         recovery: goes on with calls of dead replicas.
         results: translates its answers.
-        make: makes a call.
-        conclude: says how a leg ended.
+        calls: makes its calls.
     """
 
     def __init__(
@@ -70,8 +50,7 @@ class Retries:
         sessions: LegacySessions,
         recovery: Recovery,
         results: LegacyResults,
-        make: MakeCall,
-        conclude: Conclude,
+        calls: LegacyCalls,
     ) -> None:
         self._name = name
         self._options = options
@@ -79,8 +58,7 @@ class Retries:
         self._sessions = sessions
         self._recovery = recovery
         self._results = results
-        self._make = make
-        self._conclude = conclude
+        self._calls = calls
 
     async def serve(self, request: InboundRequest, caller: Caller, client: ClientStream) -> Outcome:
         """Serve a retry.
@@ -101,7 +79,7 @@ class Retries:
             call.session.renew_credentials(self._sessions.credentials(caller))
         with self._rounds.occupied(caller), self._rounds.running(state, round_):
             ending = await call.answer(leg_of(request), client, partial(self._rounds.note_posted, state))
-        return self._conclude(call, ending, request, caller)
+        return self._calls.conclude(call, ending, request, caller)
 
     async def _serve_elsewhere(
         self, state: RequestState, request: InboundRequest, caller: Caller, client: ClientStream
@@ -131,7 +109,7 @@ class Retries:
         log.info("suspended call made again", upstream=self._name)
         self._rounds.counts.replayed += 1
         ahead, recorded = answers_to_repeat(point, state.answers, request.input_responses or {})
-        return await self._make(request, leg_of(request, ahead), caller, client, recorded)
+        return await self._calls.make(request, leg_of(request, ahead), caller, client, recorded)
 
     async def _resume(
         self,
@@ -155,7 +133,7 @@ class Retries:
             return None
         log.info("suspended call resumed", upstream=self._name)
         self._rounds.counts.recovered += 1
-        return self._conclude(call, ending, request, caller)
+        return self._calls.conclude(call, ending, request, caller)
 
     async def _lose(self, state: RequestState) -> Exception:
         log.warning("suspended call lost", upstream=self._name)
@@ -169,7 +147,7 @@ class Retries:
             return self._results.declined(request)
         if still_open := round_.open_questions(answers):
             return Outcome.of_result(self._rounds.ask(still_open, request, caller))
-        return await self._make(request, leg_of(request, {}), caller, client)
+        return await self._calls.make(request, leg_of(request, {}), caller, client)
 
 
 def leg_of(request: InboundRequest, answers: Mapping[str, JsonObject] | None = None) -> Leg:
