@@ -198,10 +198,6 @@ class MemoryRounds:
         """Every round with its handle."""
         return [(handle, entry.round) for handle, entry in self._entries.items()]
 
-    def handles(self) -> list[str]:
-        """The handle of every round."""
-        return list(self._entries)
-
     async def close(self) -> None:
         """End every round, as if nobody had come back."""
         rounds: list[Awaitable[None]] = [self.claim(handle).expire() for handle in list(self._entries)]

@@ -89,7 +89,6 @@ class SharedStore:
         self._waiting: Redis | None = None
         self._not_allowed: set[str] = set()
         self._on_change: list[Callable[[bool], None]] = []
-        self._on_command: Callable[[str], None] | None = None
 
     def key(self, *parts: str) -> str:
         """The name of something within the namespace."""
@@ -98,10 +97,6 @@ class SharedStore:
     def on_change(self, told: Callable[[bool], None]) -> None:
         """Have somebody told when the store goes down or comes back."""
         self._on_change.append(told)
-
-    def on_command(self, told: Callable[[str], None]) -> None:
-        """Have somebody told the name of every command that is sent."""
-        self._on_command = told
 
     async def execute(self, *command: Argument) -> Any:
         """Send a command.
@@ -164,8 +159,6 @@ class SharedStore:
 
     async def _send(self, client: Redis, command: tuple[Argument, ...]) -> Any:
         self.traffic.commands += 1
-        if self._on_command is not None:
-            self._on_command(str(command[0]))
         self.traffic.bytes_sent += sum(len(part) if isinstance(part, str | bytes) else 8 for part in command)
         before = _cancellations()
         try:

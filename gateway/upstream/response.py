@@ -126,11 +126,6 @@ class Response:
         """Whether everything has been read."""
         return self.is_complete and not self._chunks
 
-    @property
-    def has_broken(self) -> bool:
-        """Whether the rest will not come; what arrived can still be read."""
-        return self._failure is not None
-
     def take(self) -> bytes:
         """What has arrived and was not taken yet; perhaps nothing."""
         chunks = self._chunks

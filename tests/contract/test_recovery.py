@@ -83,7 +83,7 @@ async def test_a_stream_that_begins_with_an_empty_event_does_not_look_as_if_the_
     one, other, *_ = replicas
     async with RoundClient(other.url) as client:
         asked = await client.call("test_input_required_result_elicitation", url=one.url)
-        (handle,) = one.rounds.handles()
+        (handle,) = one.rounds._entries
         one.board.claims[handle] = Claim(one.rounds.owner)
         await one.die()
         answers = answers_to(asked, "Ada")

@@ -240,7 +240,7 @@ async def test_a_server_that_says_nothing_more_is_given_up_in_time() -> None:
 
 async def stage_at_death(one: Mortal, stage: Stage | None) -> None:
     """Let a replica die after it had claimed its one round, and written so much about it."""
-    (handle,) = one.rounds.handles()
+    (handle,) = one.rounds._entries
     if stage is not None:
         one.board.claims[handle] = Claim(one.rounds.owner, stage)
     await one.die()
@@ -354,7 +354,7 @@ async def test_how_far_a_round_has_come_is_written_when_the_server_has_taken_the
         server.tool(greet)
         async with RoundClient(other.url) as client:
             asked = await client.call("greet", url=one.url)
-            (handle,) = one.rounds.handles()
+            (handle,) = one.rounds._entries
             await one.die()
             again = await client.call("greet", answers={FIRST: ADA}, state=asked.state)
             await other.until(lambda: one.board.claims[handle] == Claim(other.rounds.owner, Stage.POSTED))

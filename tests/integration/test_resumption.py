@@ -325,7 +325,7 @@ async def test_what_arrived_before_a_break_counts_though_nobody_had_time_to_read
 
         upstream.with_sessions = False
         reply = await http.post(b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}', {})
-        await until(lambda: reply._response.has_broken)
+        await until(lambda: reply._response._failure is not None)
         events = reply.events()
         assert json.loads((await anext(events)).data) == done(1)
         assert reply.last_event_id == "e-7"

@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
+from redis.asyncio import Redis
 
+from gateway.store.connection import Argument, SharedStore
 from tests.support.api_keys import keys
 from tests.support.asking_server import AskingServer, Call, RpcError
 from tests.support.asking_tools import ELICIT, FORM, filled, offer_tools
@@ -170,6 +173,17 @@ async def test_a_client_that_leaves_the_relaying_replica_cancels_the_call(
     await server.until(lambda: server.cancelled and not server.running)
 
 
+def note_commands(store: SharedStore, sent: list[str]) -> None:
+    """Note the name of every command that is sent; the server's own count has those of scripts in it."""
+    send = store._send
+
+    async def noted(client: Redis, command: tuple[Argument, ...]) -> Any:
+        sent.append(str(command[0]))
+        return await send(client, command)
+
+    store._send = noted  # type: ignore[method-assign]
+
+
 async def test_a_plain_call_costs_no_command(
     redis: RedisServer, replicas: tuple[RunningGateway, RunningGateway], one: RoundClient, server: AskingServer
 ) -> None:
@@ -181,7 +195,7 @@ async def test_a_plain_call_costs_no_command(
     store = replicas[0].gateway.store
     assert store is not None
     sent: list[str] = []
-    store.on_command(sent.append)
+    note_commands(store, sent)
     for _ in range(100):
         assert (await one.call("greet")).text == "hello"
     assert not [name for name in sent if name not in ("SET", "EXPIRE", "XTRIM", "XREAD")], "beside the heartbeat"
@@ -198,7 +212,7 @@ async def test_a_round_costs_few_commands(
     sent: list[str] = []
     for replica in replicas:
         assert replica.gateway.store is not None
-        replica.gateway.store.on_command(sent.append)
+        note_commands(replica.gateway.store, sent)
 
     async def rounds(client: RoundClient) -> int:
         sent.clear()

@@ -106,7 +106,7 @@ async def replicas(store: StoreInMemory) -> AsyncIterator[tuple[Replica, Replica
         task.cancel()
         await asyncio.wait([task])
     for replica in pair:
-        for handle in replica.rounds._here.handles():
+        for handle in list(replica.rounds._here._entries):
             replica.rounds._here.claim(handle)
 
 

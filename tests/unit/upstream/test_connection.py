@@ -241,7 +241,7 @@ async def test_a_chunk_that_is_none_breaks_the_body_off(line: Line) -> None:
     answer = line.ask()
     line.hear(CHUNKED + b"2\r\nhi\r\nzz\r\n")
     assert await answer.result().read() == b"hi"
-    assert answer.result().has_broken
+    assert answer.result()._failure is not None
     with pytest.raises(UpstreamError, match="cannot be read as HTTP"):
         await answer.result().read()
 
